@@ -1,12 +1,34 @@
 #pragma once
-#include <spdlog/spdlog.h>
+#include <string_view>
 
+#include "orrery/base/error.h"
+
+// Messages for people, one line each, on stderr; results go to files and stdout. Any thread.
 namespace orrery::log {
 
-// Human-readable messages go to stderr; results go to files and stdout. `app/` chooses level and pattern.
-using spdlog::debug;
-using spdlog::error;
-using spdlog::info;
-using spdlog::warn;
+enum class Level { kDebug, kInfo, kWarn, kError, kOff };
+
+/// Messages below this level are dropped; kInfo at the start.
+void set_level(Level level);
+
+void write(Level level, std::string_view message);
+
+// The arguments, printed one after the other.
+template <class... Args>
+void debug(const Args&... args) {
+  write(Level::kDebug, concat(args...));
+}
+template <class... Args>
+void info(const Args&... args) {
+  write(Level::kInfo, concat(args...));
+}
+template <class... Args>
+void warn(const Args&... args) {
+  write(Level::kWarn, concat(args...));
+}
+template <class... Args>
+void error(const Args&... args) {
+  write(Level::kError, concat(args...));
+}
 
 }  // namespace orrery::log
