@@ -55,7 +55,8 @@ inline std::map<std::string, Tensor> read_tensors(const fs::path& path) {
   std::string header(length, ' ');
   in.read(header.data(), static_cast<std::streamsize>(length));
   std::map<std::string, Tensor> tensors;
-  for (const auto& [name, entry] : Json::parse(header).items()) {
+  const Json parsed = Json::parse(header);  // items() refers to it
+  for (const auto& [name, entry] : parsed.items()) {
     if (name == "__metadata__") continue;
     Tensor t = at::empty(entry["shape"].get<std::vector<int64_t>>(), kTypes.at(entry["dtype"]));
     in.seekg(static_cast<std::streamoff>(8 + length + entry["data_offsets"][0].get<uint64_t>()));
