@@ -1,0 +1,15 @@
+#pragma once
+#include <functional>
+#include <span>
+
+#include "orrery/comm/mesh.h"
+
+namespace orrery::comm {
+
+/// Runs fn(mesh) once per mesh, all of them at the same time: rank 0 on the calling thread, the others on
+/// threads of their own, each in inference mode with `threads` threads for tensor operations. Returns when
+/// all have ended. If one throws, the exchanges of the others fail; then the error that began it is thrown
+/// here, the one of the lowest rank if several did.
+void run_ranks(std::span<const Mesh> meshes, int threads, const std::function<void(const Mesh&)>& fn);
+
+}  // namespace orrery::comm
