@@ -1,0 +1,109 @@
+#include "orrery/models/layout.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "orrery/base/error.h"
+#include "orrery/models/json_config.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void missing(const std::string& message) {
+  throw Error(ErrorKind::kCheckpoint, message, "missing_file");
+}
+
+// Names under which checkpoints ship their recommended settings.
+constexpr const char* kRecommended[] = {"orrery.json", "tiny_world.json"};
+// How far above an official .pt its repository's root may be: base/post-trained/NAME.pt.
+constexpr int kLevelsUp = 3;
+
+std::string first_existing(const std::vector<fs::path>& candidates) {
+  const auto found =
+      std::find_if(candidates.begin(), candidates.end(), [](const fs::path& p) { return fs::exists(p); });
+  return found == candidates.end() ? std::string() : found->string();
+}
+
+Layout diffusers(const fs::path& root) {
+  const JsonConfig index(root / "model_index.json");
+  Layout layout;
+  layout.class_name = index.get("_class_name", std::string());
+  if (layout.class_name.empty())
+    throw Error(ErrorKind::kCheckpoint, index.path() + ": has no _class_name", "missing_key");
+  for (const char* part : {"transformer", "vae"})
+    if (!fs::exists(root / part / "config.json"))
+      missing(concat(root.string(), " is incomplete: ", part, "/config.json is not there"));
+  layout.transformer = root / "transformer", layout.vae = root / "vae";
+  layout.text_encoder = first_existing({root / "text_encoder"});
+  layout.tokenizer = first_existing({root / "tokenizer"});
+  layout.scheduler = first_existing({root / "scheduler/scheduler_config.json"});
+  for (const char* name : kRecommended)
+    if (layout.recommended.empty()) layout.recommended = first_existing({root / name});
+  return layout;
+}
+
+/// The official .pt below a folder: base/post-trained first, else the only one there is.
+fs::path official_file(const fs::path& root) {
+  std::vector<fs::path> found;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(root, fs::directory_options::skip_permission_denied))
+    if (entry.path().extension() == ".pt") found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  const auto post = std::find_if(found.begin(), found.end(), [](const fs::path& p) {
+    return p.string().find("post-trained") != std::string::npos;
+  });
+  if (post != found.end()) return *post;
+  if (found.size() == 1) return found[0];
+  if (found.empty())
+    missing(concat(
+        root.string(),
+        " is no checkpoint: expected model_index.json (diffusers layout) or a .pt file (official layout)"));
+  missing(concat(root.string(), " holds ", found.size(), " .pt files; name one of them, for example ",
+                 found[0].string()));
+}
+
+Layout official(const fs::path& file) {
+  Layout layout;
+  layout.kind = Layout::Kind::kOfficial;
+  layout.class_name = "Cosmos2_5_PredictBasePipeline";
+  layout.variant = file.string().find("pre-trained") != std::string::npos ? "pre-trained" : "post-trained";
+  layout.transformer = file;
+  fs::path folder = fs::absolute(file).parent_path();
+  for (int level = 0; level < kLevelsUp && !folder.empty(); ++level, folder = folder.parent_path()) {
+    if (layout.vae.empty())
+      layout.vae = first_existing({folder / "tokenizer.pth", folder / "Wan2.1_VAE.pth"});
+    if (layout.text_encoder.empty())
+      layout.text_encoder = first_existing(
+          {folder / "Cosmos-Reason1-7B", folder / "nvidia/Cosmos-Reason1-7B", folder / "text_encoder"});
+  }
+  if (!layout.text_encoder.empty()) layout.tokenizer = layout.text_encoder;
+  return layout;
+}
+
+}  // namespace
+
+Layout find_layout(const std::string& path, const LayoutOverrides& overrides) {
+  if (!fs::exists(path)) missing(concat("no checkpoint at ", path));
+  Layout layout = !fs::is_directory(path)                           ? official(path)
+                  : fs::exists(fs::path(path) / "model_index.json") ? diffusers(path)
+                                                                    : official(official_file(path));
+  const auto take = [](const std::string& chosen, std::string& part, const char* what) {
+    if (chosen.empty()) return;
+    if (!fs::exists(chosen)) missing(concat("no ", what, " at ", chosen));
+    part = chosen;
+  };
+  take(overrides.transformer, layout.transformer, "transformer");
+  take(overrides.vae, layout.vae, "VAE");
+  take(overrides.text_encoder, layout.text_encoder, "text encoder");
+  if (!overrides.text_encoder.empty()) layout.tokenizer = layout.text_encoder;
+  take(overrides.tokenizer, layout.tokenizer, "tokenizer");
+  if (layout.vae.empty())
+    missing(concat("no VAE for ", path, ": looked for tokenizer.pth beside it and ", kLevelsUp - 1,
+                   " folders up; name one with --vae"));
+  return layout;
+}
+
+}  // namespace orrery
