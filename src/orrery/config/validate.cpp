@@ -1,0 +1,180 @@
+#include "orrery/config/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "orrery/base/error.h"
+#include "orrery/base/text.h"
+#include "orrery/config/value.h"
+
+namespace orrery::config {
+namespace {
+
+// The reference's chunk length (spec cosmos-predict2.5 §9.1), where the model's clip is at least as long.
+constexpr int64_t kChunkFrames = 77;
+
+using Text = std::optional<std::string>;
+
+void check_range(const std::optional<int64_t>& value, const char* field, int64_t low, int64_t high) {
+  if (value)
+    require(*value >= low && *value <= high, field, ": expected an integer from ", low, " to ", high,
+            ", found ", *value);
+}
+
+void check_range(const std::optional<double>& value, const char* field, double low, double high) {
+  // Written so that NaN fails.
+  if (value)
+    require(*value >= low && *value <= high, field, ": expected a number from ", low, " to ", high,
+            ", found ", *value);
+}
+
+void check_size(const std::optional<int64_t>& size, const char* field, int64_t multiple, int64_t largest) {
+  if (!size) return;
+  const int64_t inside = std::clamp(*size, multiple, largest / multiple * multiple);
+  const int64_t near = (inside + multiple / 2) / multiple * multiple;
+  require(*size == near, field, ": expected a multiple of ", multiple, " from ", multiple, " to ", largest,
+          ", found ", *size, " (nearest: ", near, ")");
+}
+
+void check_frames(const std::optional<int64_t>& frames, const Limits& limits) {
+  if (!frames) return;
+  const int64_t k = limits.temporal_multiple, inside = std::clamp<int64_t>(*frames, 1, limits.max_frames);
+  const int64_t near = std::min((inside - 1 + k / 2) / k * k + 1, (limits.max_frames - 1) / k * k + 1);
+  require(*frames == near, "num_frames: expected ", k, "k+1 (1, ", k + 1, ", ", 2 * k + 1, " …) up to ",
+          limits.max_frames, ", found ", *frames, " (nearest: ", near, ")");
+}
+
+bool is_utf8(const std::string& text) {
+  try {
+    (void)nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
+
+void check_text(const Request& r) {
+  require(r.prompt || r.prompt_embeds,
+          "prompt: expected a prompt (--prompt, --prompt-path or --prompt-embeds), found none");
+  require(!r.prompt || !r.prompt_embeds, "prompt and prompt_embeds: give one of them");
+  require(!r.prompt || !strip(*r.prompt).empty(), "prompt: expected some text, found ",
+          in_quotes(r.prompt.value_or("")));
+  require(!r.negative_prompt || !r.negative_prompt_embeds,
+          "negative_prompt and negative_prompt_embeds: give one of them");
+  const auto check_encoding = [](const Text& text, const char* field) {
+    if (text)
+      require(is_utf8(*text), field, ": expected UTF-8 text, found other bytes in ", in_quotes(*text));
+  };
+  check_encoding(r.prompt, "prompt");
+  check_encoding(r.negative_prompt, "negative_prompt");
+}
+
+void check_sampling(const Request& r, const Limits& limits) {
+  require(!r.num_inference_steps || !r.steps, "num_inference_steps and steps: give one of them");
+  check_range(r.num_inference_steps, "num_inference_steps", 1, 1000);
+  check_range(r.steps, "steps", 1, 1000);
+  const bool official = r.reference == Reference::kOfficial;
+  check_range(r.guidance, "guidance", 0, official ? limits.max_official_guidance : limits.max_guidance);
+  // numpy's RandomState, the official noise, takes 32 bits; torch's generator takes them all.
+  const int64_t largest_seed = official ? int64_t{UINT32_MAX} : INT64_MAX;
+  if (r.seed)
+    require(*r.seed >= -1 && *r.seed <= largest_seed, "seed: expected -1 (random) or an integer from 0 to ",
+            largest_seed, ", found ", *r.seed);
+  check_range(r.conditional_frame_timestep, "conditional_frame_timestep", -1, 1000);
+  check_range(r.max_sequence_length, "max_sequence_length", 1, limits.max_sequence_length);
+}
+
+void check_mode(const Request& r) {
+  require(!r.image || !r.video, "image and video: give one of them");
+  const Mode mode = mode_of(r);
+  const char* given = r.image ? "an image" : r.video ? "a video" : "neither";
+  if (mode == Mode::kText2World)
+    require(!r.image && !r.video, "text2world: expected no image and no video, found ", given,
+            " (image2world and video2world take one)");
+  if (mode == Mode::kImage2World)
+    require(r.image || r.video,
+            "image2world: expected an image, or a video whose last frame is taken, found neither");
+  if (mode == Mode::kVideo2World)
+    require(r.video.has_value(), "video2world: expected a video, found ", given,
+            r.image ? " (image2world takes an image)" : "");
+}
+
+void check_conditioning(const Request& r, const Limits& limits) {
+  if (!r.num_latent_conditional_frames) return;
+  const int64_t given = *r.num_latent_conditional_frames;
+  const Mode mode = mode_of(r);
+  const int64_t low = mode == Mode::kText2World ? 0 : 1;
+  const int64_t high = mode == Mode::kVideo2World ? limits.max_conditional_frames : low;
+  require(given >= low && given <= high, "num_latent_conditional_frames: expected ", low,
+          high > low ? concat(" to ", high) : "", " for ", to_string(mode), ", found ", given);
+  if (!r.num_frames) return;
+  const int64_t least = limits.temporal_multiple * given + 1;
+  require(*r.num_frames >= least, "num_frames: ", given, " given latent frames need at least ", least,
+          " frames, found ", *r.num_frames);
+}
+
+void check_long_video(const Request& r, const Limits& limits) {
+  check_range(r.num_output_frames, "num_output_frames", 1, 100000);
+  if (!r.enable_autoregressive.value_or(false)) return;
+  const int64_t clip = r.num_frames.value_or(limits.max_frames);
+  require(clip > 1, "num_frames: a long video is made of clips of at least ", limits.temporal_multiple + 1,
+          " frames, found ", clip);
+  check_range(r.chunk_size, "chunk_size", 2, clip);
+  if (!r.chunk_overlap) return;
+  const int64_t overlap = *r.chunk_overlap, k = limits.temporal_multiple;
+  const int64_t longest = k * (limits.max_conditional_frames - 1) + 1;
+  require(overlap >= 1 && overlap <= longest && (overlap - 1) % k == 0, "chunk_overlap: expected 1 or ",
+          longest, " frames, found ", overlap);
+  require(overlap < r.chunk_size.value_or(clip), "chunk_overlap: expected fewer frames than chunk_size ",
+          r.chunk_size.value_or(clip), ", found ", overlap);
+}
+
+void check_paths(const Request& r) {
+  if (r.name) check_name(*r.name);
+  Request::fields([&](auto member, const Field& field) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(r.*member)>, Text>) {
+      const bool path = field.path || field.name == "output";
+      if (path && r.*member) require(!(r.*member)->empty(), field.name, ": expected a path, found \"\"");
+    }
+  });
+}
+
+}  // namespace
+
+void check_name(const std::string& name, const std::string& where) {
+  constexpr size_t kLongest = 200;  // file systems allow 255 bytes, suffixes included
+  const bool plain =
+      name != "." && name != ".." && name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
+  require(plain && !name.empty() && name.size() <= kLongest, where, "name: expected a file name of at most ",
+          kLongest, " bytes without /, found ", in_quotes(name));
+}
+
+Request complete(const Request& request, const Limits& limits) {
+  Request r = overlay(limits.defaults, request);
+  r.mode = mode_of(r);
+  if (!r.num_latent_conditional_frames) r.num_latent_conditional_frames = static_cast<int64_t>(*r.mode);
+  if (r.enable_autoregressive.value_or(false)) {
+    if (!r.num_output_frames) r.num_output_frames = kChunkFrames;
+    if (!r.chunk_size) r.chunk_size = std::min(kChunkFrames, r.num_frames.value_or(kChunkFrames));
+    if (!r.chunk_overlap) r.chunk_overlap = 1;
+  }
+  return r;
+}
+
+void validate(const Request& request, const Limits& limits, const Plan& plan) {
+  resolve(plan);
+  check_paths(request);
+  check_mode(request);
+  check_text(request);
+  check_size(request.width, "width", limits.spatial_multiple, limits.max_width);
+  check_size(request.height, "height", limits.spatial_multiple, limits.max_height);
+  check_frames(request.num_frames, limits);
+  check_range(request.fps, "fps", 1, 240);
+  check_range(request.crf, "crf", 0, 51);
+  check_sampling(request, limits);
+  check_conditioning(request, limits);
+  check_long_video(request, limits);
+}
+
+}  // namespace orrery::config

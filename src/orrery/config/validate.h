@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "orrery/config/plan.h"
+#include "orrery/config/request.h"
+
+namespace orrery::config {
+
+/// What a model can make, and what it makes where a request says nothing. The numbers here are
+/// Cosmos-Predict2.5's (spec §2.4, §9.1, §9.3); a checkpoint's own facts and recommendations replace them.
+struct Limits {
+  int64_t spatial_multiple = 16;  // VAE 8 × patch 2
+  int64_t temporal_multiple = 4;  // frames = temporal_multiple · k + 1
+  int64_t max_width = 1920, max_height = 1920, max_frames = 509;
+  int64_t max_sequence_length = 512;
+  int64_t max_conditional_frames = 2;  // latent
+  double max_official_guidance = 7, max_guidance = 100;
+  Request defaults;
+};
+
+/// The request with everything answered that validate and a pipeline ask for: the defaults, then the mode (by
+/// image and video), the given latent frames (by the mode), and for long videos length and chunks. Pure; does
+/// not check.
+Request complete(const Request& request, const Limits& limits);
+
+/// Refuses what cannot be run, with one line that says what was expected, what was found and what would be
+/// legal. Takes a completed request; a field that is still not set is not checked. Pure: it opens no file,
+/// and every rank comes to the same answer. Errors of kind request, or unsupported (see resolve in plan.h).
+void validate(const Request& request, const Limits& limits, const Plan& plan);
+
+/// Refuses a sample's name that is not a plain file name: the output is NAME.mp4. Errors begin with `where`.
+void check_name(const std::string& name, const std::string& where = {});
+
+}  // namespace orrery::config
