@@ -1,0 +1,25 @@
+#include "orrery/weights/safetensors.h"
+
+#include "orrery/weights/safetensors_header.h"
+
+namespace orrery::weights {
+
+TensorMap read_safetensors(const Bytes& file, const std::string& path) {
+  const auto header = read_safetensors_header(file.text(), path);
+  const Bytes data = file.slice(header.data_start, file.size - header.data_start);
+  TensorMap tensors;
+  for (const auto& entry : header.entries) {
+    const Bytes bytes =
+        aligned(data.slice(entry.begin, entry.end - entry.begin), c10::elementSize(entry.dtype));
+    tensors.emplace(entry.name, tensor_over(bytes, entry.dtype, entry.shape));
+  }
+  return tensors;
+}
+
+TensorMap open_safetensors(const std::string& path) { return read_safetensors(map_file(path), path); }
+
+std::map<std::string, std::string> safetensors_metadata(const std::string& path) {
+  return read_safetensors_header(map_file(path).text(), path).metadata;
+}
+
+}  // namespace orrery::weights
