@@ -8,6 +8,7 @@
 #include "orrery/models/load.h"
 #include "orrery/parallel/team.h"
 #include "orrery/platform/cpu.h"
+#include "orrery/weights/names.h"
 #include "orrery/weights/source.h"
 #include "tests/support/golden.h"
 
@@ -103,6 +104,35 @@ TEST(CosmosGolden, RanksGiveTheSameBits) {
             << folder << " " << c["name"] << " on " << ranks << " ranks";
     }
   }
+}
+
+// Every container in which official weights come gives the same velocity (tests/golden/checkpoints).
+TEST(CosmosGolden, OfficialFiles) {
+  const auto folder = golden_root() / "checkpoints";
+  const auto tensors = read_tensors(folder / "golden.safetensors");
+  const Json description = read_json(folder / "case.json");
+  int checked = 0;
+  for (const auto& [file, note] : description["files"].items()) {
+    const std::string said = note;
+    if (said.starts_with("REJECT") || said.starts_with("OPTIONAL") || said.starts_with("an unknown weight"))
+      continue;
+    auto weights = weights::cosmos_names(weights::open_weights(folder / "official" / file));
+    const auto config = with_arithmetic(cosmos::infer_transformer_config(weights), cosmos::kDiffusers);
+    const cosmos::Transformer model(config,
+                                    load<cosmos::TransformerWeights>(std::move(weights), config, at::kFloat,
+                                                                     weights::Storage::kMapped, file));
+    // float16 holds the weights to 1e-3 only (case.json).
+    const double tolerance = said.find("float16") != std::string::npos
+                                 ? 2e-2
+                                 : description["tolerance"]["float32"]["max_abs_over_rms"].get<double>();
+    for (const auto& c : description["cases"])
+      EXPECT_LE(max_abs_over_rms(velocity(model, inputs(tensors, c, at::kFloat)),
+                                 tensors.at(std::string(c["name"]) + "/velocity")[0]),
+                tolerance)
+          << file;
+    ++checked;
+  }
+  EXPECT_GE(checked, 7);
 }
 
 TEST(CosmosGolden, Bfloat16) {

@@ -1,0 +1,42 @@
+#pragma once
+#include <functional>
+#include <string>
+
+#include "orrery/parallel/team.h"
+#include "orrery/pipeline/predict_model.h"
+#include "orrery/pipeline/prompt.h"
+
+namespace orrery::pipeline {
+
+/// How the caller follows a run and ends it early. Called on the thread that started the run; either may be
+/// empty.
+struct Hooks {
+  std::function<void(const std::string& stage, int64_t step, int64_t steps)> progress;
+  std::function<bool()> cancelled;
+
+  void report(const std::string& stage, int64_t step = 0, int64_t steps = 0) const {
+    if (progress) progress(stage, step, steps);
+  }
+  /// Throws an Error of kind cancelled if the caller asks for it.
+  void check() const;
+};
+
+/// What one clip is made from.
+struct Clip {
+  Tensor noise;  // [C, T, h, w] float32
+  Tensor given;  // [C, n, h, w] float32: the latents of the first n frames, n ≥ 0
+  sample::Schedule schedule;
+  double guidance = 0;         // 0: the negative branch is not evaluated
+  float conditional_time = 0;  // of the given frames, in sigma units; negative: the same as the others'
+};
+
+/// Denoises on every rank of the team and returns the final latents [C, T, h, w] float32, which on the given
+/// frames lie on the straight line to their noise and are not pasted over (spec cosmos-predict2.5 §7.3,
+/// §7.4). The bits do not depend on the team. after_step, if given, sees the latents after each evaluation
+/// (on the calling thread). Errors: cancelled, and internal if the velocity is not finite (names step and
+/// block).
+Tensor denoise(const cosmos::Transformer& model, const cosmos::Reference& reference,
+               const parallel::Team& team, const PromptEmbeds& text, const Clip& clip, const Hooks& hooks,
+               const std::function<void(const Tensor&)>& after_step = {});
+
+}  // namespace orrery::pipeline

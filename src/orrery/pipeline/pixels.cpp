@@ -1,0 +1,28 @@
+#include "orrery/pipeline/pixels.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include "orrery/base/error.h"
+
+namespace orrery::pipeline {
+
+Tensor to_tensor(const media::Frames& frames, bool bf16) {
+  const auto bytes = at::from_blob(const_cast<uint8_t*>(frames.rgb.data()),
+                                   {frames.count, frames.height, frames.width, 3}, at::kByte);
+  const auto clip = bytes.permute({3, 0, 1, 2});
+  if (bf16) return (clip.to(at::kBFloat16) / 127.5 - 1.0).to(at::kFloat).contiguous();
+  return (clip.to(at::kFloat) / 255.0 * 2.0 - 1.0).contiguous();
+}
+
+void append(media::Frames& frames, const Tensor& pixels, bool truncate) {
+  ensure(frames.count == 0 || (frames.height == pixels.size(2) && frames.width == pixels.size(3)),
+         "frames of two sizes in one clip");
+  auto levels = (pixels.to(at::kFloat) / 2.0 + 0.5).clamp(0, 1) * 255.0;
+  if (!truncate) levels = levels.round();
+  const auto bytes = levels.to(at::kByte).permute({1, 2, 3, 0}).contiguous();
+  frames.count += bytes.size(0), frames.height = bytes.size(1), frames.width = bytes.size(2);
+  const uint8_t* begin = bytes.const_data_ptr<uint8_t>();
+  frames.rgb.insert(frames.rgb.end(), begin, begin + bytes.numel());
+}
+
+}  // namespace orrery::pipeline

@@ -1,0 +1,123 @@
+#include "orrery/pipeline/predict.h"
+
+#include <ATen/ops/zeros.h>
+
+#include "orrery/base/error.h"
+#include "orrery/pipeline/pixels.h"
+#include "orrery/sample/noise.h"
+
+namespace orrery::pipeline {
+namespace {
+
+/// A request's parts that stay the same from chunk to chunk.
+struct Job {
+  const PredictModel& model;
+  const cosmos::Reference& reference;
+  const parallel::Team& team;
+  const config::Request& request;
+  const Hooks& hooks;
+  cosmos::Transformer transformer;
+  PromptEmbeds text;
+
+  int64_t latent_frames() const { return model.vae_config.latent_frames(request.num_frames.value()); }
+  Shape latent_shape() const {
+    const int64_t f = model.vae_config.spatial_factor();
+    return {1, model.vae_config.z_dim, latent_frames(), request.height.value() / f,
+            request.width.value() / f};
+  }
+};
+
+double effective_guidance(const config::Request& request, const cosmos::Reference& reference) {
+  const double g = request.guidance.value();
+  return g <= reference.skip_guidance_up_to ? 0 : g;
+}
+
+Tensor initial_noise(const Job& job, int64_t seed) {
+  const Shape shape = job.latent_shape();
+  if (!job.request.init_latents)
+    return (job.reference.numpy_noise ? sample::numpy_noise(shape, seed)
+                                      : sample::torch_noise(shape, sample::torch_generator(seed)))[0];
+  const Tensor latents = read_tensor(*job.request.init_latents, "latents");
+  require(latents.sizes() == at::IntArrayRef(shape), *job.request.init_latents, ": expected latents of ",
+          at::IntArrayRef(shape), ", found ", latents.sizes());
+  return latents.to(at::kFloat)[0];
+}
+
+wan_vae::Statistics statistics(const cosmos::Reference& reference) {
+  return reference.bf16_latent_statistics ? wan_vae::Statistics::kBfloat16 : wan_vae::Statistics::kFloat32;
+}
+
+media::Frames decode(const Job& job, const Tensor& latents) {
+  media::Frames frames;
+  const int64_t total = job.request.num_frames.value();
+  job.hooks.report("decode", 0, total);
+  frames.rgb.reserve(static_cast<size_t>(total * job.request.height.value() * job.request.width.value() * 3));
+  const auto z = wan_vae::denormalise(latents, job.model.vae_config, statistics(job.reference));
+  wan_vae::decode(job.model.vae, job.model.vae_config, z, [&](const Tensor& chunk) {
+    append(frames, chunk, job.reference.truncate_pixels);
+    job.hooks.check();
+    job.hooks.report("decode", frames.count, total);
+  });
+  return frames;
+}
+
+/// One clip of num_frames frames that begins with the given ones.
+Video make_clip(const Job& job, const media::Frames& given, int64_t seed) {
+  Clip clip;
+  if (given.count > 0) job.hooks.report("encode");
+  clip.given = encode_given(job.model, job.reference, given, job.latent_shape());
+  clip.noise = initial_noise(job, seed);
+  clip.schedule = job.model.schedule(job.request);
+  clip.guidance = effective_guidance(job.request, job.reference);
+  clip.conditional_time = static_cast<float>(job.request.conditional_frame_timestep.value());
+  Video video;
+  video.latents = denoise(job.transformer, job.reference, job.team, job.text, clip, job.hooks);
+  video.frames = decode(job, video.latents);
+  video.evaluations = clip.schedule.evaluations();
+  return video;
+}
+
+media::Frames slice(const media::Frames& frames, int64_t begin, int64_t end) {
+  const auto at = [&](int64_t f) { return frames.rgb.begin() + f * frames.frame_bytes(); };
+  return {end - begin, frames.height, frames.width, {at(begin), at(end)}};
+}
+
+/// Chunk after chunk, each given the last frames of the one before (§9.6).
+Video make_long(const Job& job, media::Frames given) {
+  const int64_t total = job.request.num_output_frames.value(), overlap = job.request.chunk_overlap.value();
+  const int64_t chunk = std::min(job.request.chunk_size.value(), job.request.num_frames.value());
+  Video video;
+  for (int64_t k = 0, begin = 0;; ++k, begin += chunk - overlap) {
+    const int64_t wanted = std::min(chunk, total - begin);
+    Video part = make_clip(job, given, job.request.seed.value() + k);
+    const auto fresh = slice(part.frames, k == 0 ? 0 : overlap, wanted);
+    video.frames.height = fresh.height, video.frames.width = fresh.width, video.frames.count += fresh.count;
+    video.frames.rgb.insert(video.frames.rgb.end(), fresh.rgb.begin(), fresh.rgb.end());
+    video.latents = part.latents, video.evaluations += part.evaluations;
+    if (begin + wanted >= total) return video;
+    given = slice(video.frames, video.frames.count - overlap, video.frames.count);
+  }
+}
+
+}  // namespace
+
+Tensor encode_given(const PredictModel& model, const cosmos::Reference& reference,
+                    const media::Frames& frames, const Shape& latents) {
+  if (frames.count == 0) return at::zeros({latents[1], 0, latents[3], latents[4]});
+  const auto mean = wan_vae::encode(model.vae, model.vae_config, to_tensor(frames, reference.bf16_pixels));
+  return wan_vae::normalise(mean, model.vae_config, statistics(reference));
+}
+
+Video predict(const PredictModel& model, const cosmos::Reference& reference, const parallel::Team& team,
+              const config::Request& request, const media::Frames& given, const Hooks& hooks) {
+  hooks.report("text");
+  Job job{model,   reference, team,
+          request, hooks,     {with_arithmetic(model.config, reference), model.transformer},
+          {}};
+  job.text = embed_prompts(model, request, effective_guidance(request, reference) != 0);
+  hooks.check();
+  return request.enable_autoregressive.value_or(false) ? make_long(job, given)
+                                                       : make_clip(job, given, request.seed.value());
+}
+
+}  // namespace orrery::pipeline
