@@ -1,0 +1,53 @@
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "orrery/app/commands.h"
+#include "orrery/base/error.h"
+#include "orrery/base/text.h"
+#include "orrery/config/value.h"
+#include "orrery/engine/machine.h"
+
+namespace orrery::app {
+namespace {
+
+struct Command {
+  const char* name;
+  const char* help;
+  int (*run)(const std::vector<std::string>& words, const Environment& environment);
+};
+constexpr Command kCommands[] = {
+    {"generate", "make a video from a prompt, an image or a clip", generate},
+    {"inspect", "say what a checkpoint is", inspect},
+};
+
+void print_help() {
+  std::cout << "usage: orrery COMMAND [OPTIONS]\n\n";
+  for (const Command& command : kCommands)
+    std::cout << "  " << command.name << std::string(12 - std::string(command.name).size(), ' ')
+              << command.help << "\n";
+  std::cout
+      << "\norrery COMMAND --help lists the options of a command; orrery --version prints the version.\n";
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& words) {
+  require(!words.empty(), "expected a command: generate or inspect; orrery --help says more");
+  const std::string& name = words[0];
+  if (name == "--help" || name == "-h" || name == "help") return print_help(), 0;
+  if (name == "--version") {
+    const auto parts = versions();
+    for (const auto& [part, version] : parts.items())
+      std::cout << part << " " << version.get<std::string>() << "\n";
+    return 0;
+  }
+  std::vector<std::string> known;
+  for (const Command& command : kCommands) {
+    if (name == command.name) return command.run({words.begin() + 1, words.end()}, read_environment());
+    known.emplace_back(command.name);
+  }
+  fail(ErrorKind::kRequest, "unknown command ", config::in_quotes(name), did_you_mean(name, known),
+       "; expected ", join(known, " or "));
+}
+
+}  // namespace orrery::app

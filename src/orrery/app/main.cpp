@@ -1,0 +1,14 @@
+#include <iostream>
+
+#include "orrery/app/commands.h"
+#include "orrery/app/report.h"
+
+int main(int argc, char** argv) {
+  try {
+    return orrery::app::run({argv + 1, argv + argc});
+  } catch (...) {
+    const orrery::Error error = orrery::app::current_error();
+    std::cerr << orrery::app::error_line(error) << std::endl;
+    return exit_code(error.kind());
+  }
+}
