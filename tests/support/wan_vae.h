@@ -9,11 +9,13 @@
 
 namespace orrery::testing {
 
-/// Fills a VAE with random weights that keep activations near 1: norms around 1, convolutions scaled by their fan-in.
+/// Fills a VAE with random weights that keep activations near 1: norms around 1, convolutions scaled by their
+/// fan-in.
 class RandomVae final : public nn::Visitor<RandomVae> {
  public:
   void tensor(const std::string&, Tensor& t, const Shape& shape) {
-    const bool norm = shape.size() >= 3 && shape[1] == 1 && shape.back() == 1 && shape[0] > 1 && shape.size() < 5;
+    const bool norm =
+        shape.size() >= 3 && shape[1] == 1 && shape.back() == 1 && shape[0] > 1 && shape.size() < 5;
     t = at::randn(shape);
     if (norm)
       t = 1 + t * 0.1;
