@@ -1,6 +1,7 @@
 // The Cosmos transformer against CosmosTransformer3DModel of diffusers (tests/golden/cosmos_dit): every case
 // of every folder.
 #include <ATen/ops/equal.h>
+#include <ATen/ops/randn_like.h>
 #include <gtest/gtest.h>
 
 #include "orrery/models/cosmos/model.h"
@@ -93,16 +94,45 @@ TEST(CosmosGolden, MappedWeights) {
 
 // One rank against several: tokens and heads that do not divide, more ranks than heads, ranks without tokens.
 TEST(CosmosGolden, RanksGiveTheSameBits) {
+  int compared = 0;
   for (const auto& folder : golden_folders("cosmos_dit")) {
     const auto model = open(folder, cosmos::kDiffusers, at::kFloat, weights::Storage::kMapped);
     const auto tensors = read_tensors(folder / "golden.safetensors");
-    for (const auto& c : read_json(folder / "case.json")["cases"]) {
+    const Json description = read_json(folder / "case.json");
+    for (const auto& c : description["cases"]) {
       const auto in = inputs(tensors, c, at::kFloat);
       const auto one = velocity(model, in);
-      for (const int64_t ranks : {2, 3, 4, 5, 8})
+      for (const int64_t ranks : {2, 3, 4, 5, 8}) {
         EXPECT_TRUE(at::equal(velocity(model, in, ranks), one))
             << folder << " " << c["name"] << " on " << ranks << " ranks";
+        ++compared;
+      }
     }
+  }
+  EXPECT_GE(compared, 50);
+}
+
+// A loader that skipped a tensor or took one for another would be seen: each of them moves the velocity.
+TEST(CosmosGolden, EveryWeightMatters) {
+  const fs::path folder = golden_folders("cosmos_dit").at(0);
+  const auto config = with_arithmetic(cosmos::read_transformer_config(folder / "transformer/config.json"),
+                                      cosmos::kDiffusers);
+  const auto tensors = read_tensors(folder / "golden.safetensors");
+  const Json description = read_json(folder / "case.json");
+  const double tolerance = description["tolerance"]["float32"]["max_abs_over_rms"];
+  const Json& c = description["cases"].back();
+  const auto in = inputs(tensors, c, at::kFloat);
+  const auto expected = tensors.at(std::string(c["name"]) + "/velocity")[0];
+  const auto original = weights::open_weights(folder / "transformer");
+  for (const auto& [name, tensor] : original) {
+    auto changed = original;
+    const auto wide = tensor.to(at::kFloat);
+    changed[name] =
+        wide + 0.05 * rms(wide) * at::randn_like(wide);  // a factor would vanish in the norms behind q and k
+    const cosmos::Transformer model(
+        config,
+        load<cosmos::TransformerWeights>(changed, config, at::kFloat, weights::Storage::kWidened, folder));
+    EXPECT_GT(max_abs_over_rms(velocity(model, in), expected), 10 * tolerance) << name;
   }
 }
 

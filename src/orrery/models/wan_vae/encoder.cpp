@@ -1,0 +1,56 @@
+#include <ATen/ops/empty.h>
+
+#include "orrery/base/error.h"
+#include "orrery/models/wan_vae/blocks.h"
+#include "orrery/models/wan_vae/chunks.h"
+
+namespace orrery::wan_vae {
+namespace {
+
+/// frames [F, H, W, 3] → moments [T, h, w, 2·z].
+Tensor moments(const Encoder& w, const Tensor& frames, Memory& memory) {
+  Tensor x = conv_block(w.conv_in, frames, memory);
+  for (const EncoderLevel& level : w.levels) {
+    for (const ResidualBlock& block : level.resnets) x = residual(block, std::move(x), memory);
+    if (level.downsampler.conv.weight.defined()) x = downsample(level.downsampler, x, memory);
+  }
+  x = mid_block(w.mid, std::move(x), memory);
+  return norm_conv(w.norm_out, w.conv_out, x, memory);
+}
+
+void check(const Config& c, const Tensor& pixels) {
+  require(pixels.dim() == 4 && pixels.size(0) == c.channels && pixels.is_floating_point(),
+          "VAE encode: expected floating pixels [", c.channels, ", F, H, W], got ", pixels.sizes(), " ",
+          pixels.scalar_type());
+  require(pixels.size(1) > 0 && (pixels.size(1) - 1) % c.temporal_factor() == 0, "VAE encode: expected ",
+          c.temporal_factor(), " · n + 1 frames, got ", pixels.size(1));
+  for (const int64_t side : {pixels.size(2), pixels.size(3)})
+    require(side > 0 && side % c.spatial_factor() == 0, "VAE encode: expected sides that are multiples of ",
+            c.spatial_factor(), ", got ", pixels.size(2), "×", pixels.size(3));
+}
+
+}  // namespace
+
+Tensor encode(const Weights& weights, const Config& config, const Tensor& pixels, Options options) {
+  check(config, pixels);
+  const at::ScalarType dtype = weights.quant.weight.scalar_type();
+  const int64_t rows = pixels.size(2), columns = pixels.size(3),
+                latent_frames = config.latent_frames(pixels.size(1));
+  // The other half of the moments is the log-variance, which a deterministic encoder does not use.
+  const Pointwise mean = {weights.quant.weight.narrow(0, 0, config.z_dim),
+                          weights.quant.bias.narrow(0, 0, config.z_dim)};
+  const Tensor out = at::empty(
+      {config.z_dim, latent_frames, rows / config.spatial_factor(), columns / config.spatial_factor()},
+      pixels.options().dtype(at::kFloat));
+  Memory memory;
+  for (const Chunk& chunk : chunks(config, options, latent_frames, rows, columns, dtype)) {
+    memory.begin(chunk.first, chunk.last);
+    const int64_t begin = chunk.first ? 0 : config.frames(chunk.begin), end = config.frames(chunk.end);
+    const Tensor frames = pixels.narrow(1, begin, end - begin).permute({1, 2, 3, 0}).to(dtype);
+    const Tensor latents = pointwise(mean, moments(weights.encoder, frames, memory));
+    out.narrow(1, chunk.begin, chunk.end - chunk.begin).copy_(latents.permute({3, 0, 1, 2}));
+  }
+  return out;
+}
+
+}  // namespace orrery::wan_vae

@@ -1,0 +1,95 @@
+#include "orrery/base/error.h"
+#include "orrery/models/wan_vae/wan_vae.h"
+#include "orrery/ops/conv_winograd.h"
+#include "orrery/ops/upsample.h"
+
+namespace orrery::wan_vae {
+namespace {
+
+/// Whether a convolution may be computed by tiles of 2×2 pixels. At the latents' own resolution the number of
+/// rows may be odd, and a picture may be split there at odd rows: then the tiles, and with them the bits,
+/// would depend on the split.
+enum class Tiles : bool { kNo, kYes };
+
+class Preparation {
+ public:
+  explicit Preparation(at::ScalarType dtype) : dtype_(dtype) {}
+
+  void operator()(Conv& w, Tiles tiles) const {
+    ensure(w.form == Conv::Form::kLoaded, "wan_vae: weights were prepared twice");
+    const Tensor weight = w.weight.to(dtype_);
+    const bool winograd = tiles == Tiles::kYes && ops::winograd_fits(weight);
+    w.form = winograd ? Conv::Form::kWinograd : Conv::Form::kDirect;
+    w.weight = winograd ? ops::winograd_weight(weight) : weight.contiguous(at::MemoryFormat::ChannelsLast3d);
+    w.bias = w.bias.to(dtype_);
+  }
+
+  void operator()(ResidualBlock& w, Tiles tiles) const {
+    flatten(w.norm1);
+    (*this)(w.conv1, tiles);
+    flatten(w.norm2);
+    (*this)(w.conv2, tiles);
+    if (w.shortcut.weight.defined()) (*this)(w.shortcut);
+  }
+
+  void operator()(MidBlock& w) const {
+    for (ResidualBlock& block : w.resnets) (*this)(block, Tiles::kNo);
+    for (AttentionBlock& block : w.attentions) {
+      flatten(block.norm);
+      (*this)(block.to_qkv);
+      (*this)(block.proj);
+    }
+  }
+
+  void operator()(Pointwise& w) const {
+    w.weight = w.weight.flatten(1).to(dtype_);
+    w.bias = w.bias.to(dtype_);
+  }
+
+  void operator()(Resampler& w, bool up) const {
+    if (!w.conv.weight.defined()) return;
+    w.conv.weight = (up ? ops::upsample_weight(w.conv.weight) : w.conv.weight.unsqueeze(2))
+                        .to(dtype_)
+                        .contiguous(at::MemoryFormat::ChannelsLast3d);
+    w.conv.bias = w.conv.bias.to(dtype_);
+    if (w.time_conv.weight.defined()) (*this)(w.time_conv, Tiles::kNo);
+  }
+
+  /// Norms are computed in float32.
+  void flatten(Tensor& norm) const { norm = norm.flatten().to(at::kFloat); }
+
+ private:
+  at::ScalarType dtype_;
+};
+
+}  // namespace
+
+void prepare(Weights& weights, at::ScalarType dtype) {
+  const Preparation prepared(dtype);
+  Encoder& e = weights.encoder;
+  prepared(e.conv_in, Tiles::kYes);
+  for (EncoderLevel& level : e.levels) {
+    const bool latent = &level == &e.levels.back();
+    for (ResidualBlock& block : level.resnets) prepared(block, latent ? Tiles::kNo : Tiles::kYes);
+    prepared(level.downsampler, /*up=*/false);
+  }
+  prepared(e.mid);
+  prepared.flatten(e.norm_out);
+  prepared(e.conv_out, Tiles::kNo);
+
+  Decoder& d = weights.decoder;
+  prepared(d.conv_in, Tiles::kNo);
+  prepared(d.mid);
+  for (DecoderLevel& level : d.levels) {
+    const bool latent = &level == &d.levels.front();
+    for (ResidualBlock& block : level.resnets) prepared(block, latent ? Tiles::kNo : Tiles::kYes);
+    prepared(level.upsampler, /*up=*/true);
+  }
+  prepared.flatten(d.norm_out);
+  prepared(d.conv_out, d.levels.size() > 1 ? Tiles::kYes : Tiles::kNo);
+
+  prepared(weights.quant);
+  prepared(weights.post_quant);
+}
+
+}  // namespace orrery::wan_vae
