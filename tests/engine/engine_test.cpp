@@ -255,6 +255,28 @@ TEST_F(OfficialLayout, NamesWhatIsMissing) {
   expect_error(ErrorKind::kCheckpoint, "no checkpoint at", [&] { Engine::open(settings_, plan_of()); });
 }
 
+TEST_F(EngineTest, RefusesAnotherFamilyByName) {
+  fs::copy(kSource / "models/tiny-world", temp_.path() / "other", fs::copy_options::recursive);
+  write_file(temp_ / "other/model_index.json", R"({"_class_name": "QwenImagePipeline"})");
+  config::Settings settings;
+  settings.model = temp_ / "other";
+  expect_error(ErrorKind::kUnsupported, "names QwenImagePipeline; orrery runs Cosmos-Predict2.5",
+               [&] { Engine::open(settings, plan_of()); });
+}
+
+TEST_F(EngineTest, RefusesAnIncompleteFolder) {
+  for (const char* missing : {"transformer/config.json", "transformer/diffusion_pytorch_model.safetensors",
+                              "vae/config.json", "model_index.json"}) {
+    const fs::path folder = temp_.path() / "copy";
+    fs::copy(kSource / "models/tiny-world", folder, fs::copy_options::recursive);
+    fs::remove(folder / missing);
+    config::Settings settings;
+    settings.model = folder;
+    expect_error(ErrorKind::kCheckpoint, folder.string(), [&] { Engine::open(settings, plan_of()); });
+    fs::remove_all(folder);
+  }
+}
+
 TEST(Inspect, TellsTheTinyWorld) {
   const Json json = Json::parse(inspect(tiny_world(), true));
   EXPECT_EQ(json["family"], "Cosmos-Predict2.5");

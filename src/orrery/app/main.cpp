@@ -2,8 +2,10 @@
 
 #include "orrery/app/commands.h"
 #include "orrery/app/report.h"
+#include "orrery/platform/memory.h"
 
 int main(int argc, char** argv) {
+  orrery::platform::tune_malloc();
   try {
     return orrery::app::run({argv + 1, argv + argc});
   } catch (...) {

@@ -52,7 +52,7 @@ Json describe(const pipeline::PredictModel& m) {
                       {"heads", c.heads},
                       {"head_dim", c.head_dim},
                       {"text_features", c.text_input_width}});
-  Json json = {{"family", "Cosmos-Predict2.5"},
+  Json json = {{"family", m.family},
                {"layout", m.layout.kind == Layout::Kind::kDiffusers ? "diffusers" : "official"},
                {"class", m.layout.class_name},
                {"transformer", transformer},

@@ -6,6 +6,7 @@
 #include "orrery/base/error.h"
 #include "orrery/base/text.h"
 #include "orrery/config/json.h"
+#include "orrery/models/catalog.h"
 #include "orrery/models/json_config.h"
 #include "orrery/models/load.h"
 #include "orrery/platform/memory.h"
@@ -80,7 +81,8 @@ void read_vae(PredictModel& m) {
   if (m.layout.kind == Layout::Kind::kDiffusers)
     m.vae_config = wan_vae::read_config(m.layout.vae + "/config.json");
   else if (const auto first = tensors.find("encoder.conv_in.weight"); first != tensors.end())
-    m.vae_config.base_dim = first->second.size(0);  // the official file has no configuration: its width is all that varies
+    m.vae_config.base_dim =
+        first->second.size(0);  // the official file has no configuration: its width is all that varies
   m.vae = load<wan_vae::Weights>(std::move(tensors), m.vae_config, kVaeType, weights::Storage::kMapped,
                                  m.layout.vae);
   if (m.vae_config.z_dim != m.config.latent_channels)
@@ -140,9 +142,11 @@ PredictModel open_predict_model(const config::Settings& settings, at::ScalarType
   require(settings.model || settings.checkpoint_path, "model: expected a checkpoint (--model), found none");
   LayoutOverrides overrides;
   overrides.vae = settings.vae.value_or(""), overrides.text_encoder = settings.text_encoder.value_or("");
+  overrides.tokenizer = settings.tokenizer.value_or("");
   if (settings.model) overrides.transformer = settings.checkpoint_path.value_or("");
   PredictModel m;
   m.layout = find_layout(settings.model ? *settings.model : *settings.checkpoint_path, overrides);
+  m.family = family_of(m.layout.class_name).name;
   m.dtype = dtype;
   read_transformer(m);
   read_vae(m);

@@ -25,6 +25,7 @@ SchedulerConfig read_scheduler_config(const std::string& path);
 /// needs it. Const and safe to share between threads.
 struct PredictModel {
   Layout layout;
+  std::string_view family;
   cosmos::TransformerConfig config;
   cosmos::TransformerWeights transformer;
   wan_vae::Config vae_config;
