@@ -64,14 +64,16 @@ void check(const pipeline::PredictModel& model, const cosmos::Reference& referen
   const std::string name = c["name"];
   const auto text = pipeline::embed_prompts(model, request_of(c), clip.guidance != 0);
   const parallel::Team team({}, factors, 2);
-  const cosmos::Transformer transformer(with_arithmetic(model.config, reference), model.transformer);
+  const auto transformer = model.open_transformer(reference);
   const auto& after = tensors.at(name + "/latents_after_step");
   int64_t step = 0;
-  const auto latents = pipeline::denoise(transformer, reference, team, text, clip, {}, [&](const Tensor& x) {
-    EXPECT_LE(max_abs_over_rms(x, after[step][0]), tolerance.latents)
-        << where << " " << name << " step " << step;
-    ++step;
-  });
+  const auto latents = pipeline::denoise(transformer, reference, team,
+                                         pipeline::prepare_prompts(transformer, text, clip.noise.sizes()),
+                                         clip, {}, [&](const Tensor& x) {
+                                           EXPECT_LE(max_abs_over_rms(x, after[step][0]), tolerance.latents)
+                                               << where << " " << name << " step " << step;
+                                           ++step;
+                                         });
   EXPECT_EQ(step, after.size(0)) << where << " " << name;
   EXPECT_LE(max_abs_over_rms(latents, tensors.at(name + "/latents")[0]), tolerance.latents)
       << where << " " << name;

@@ -1,5 +1,5 @@
-// The checkpoint that comes with orrery against the stock diffusers pipeline: every case of tests/golden/tiny_world, through
-// predict() as the command line calls it, on one rank and on four.
+// The checkpoint that comes with orrery against the stock diffusers pipeline: every case of
+// tests/golden/tiny_world, through predict() as the command line calls it, on one rank and on four.
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,8 @@ TEST_P(TinyWorld, MatchesTheReferenceVideos) {
     request = config::complete(request, model.limits);
     EXPECT_EQ(*request.num_inference_steps, c["num_inference_steps"].get<int64_t>());
     EXPECT_EQ(*request.guidance, c["guidance_scale"].get<double>());
-    const auto video = pipeline::predict(model, model.reference(request), team, request, given_frames(tensors, given), {});
+    const auto video =
+        pipeline::predict(model, model.reference(request), team, request, given_frames(tensors, given), {});
     const double latents = relative(video.latents, tensors.at("final_latents")[0]);
     const double frames = psnr(video.frames, tensors.at("frames"));
     std::cout << c["name"] << ": latents " << latents << ", frames " << frames << " dB\n";
@@ -77,7 +78,9 @@ TEST_P(TinyWorld, MatchesTheReferenceVideos) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, TinyWorld, ::testing::Values(config::Factors{}, config::Factors{.cfg = 2, .ulysses = 2, .ring = 1}));
+INSTANTIATE_TEST_SUITE_P(Plans, TinyWorld,
+                         ::testing::Values(config::Factors{},
+                                           config::Factors{.cfg = 2, .ulysses = 2, .ring = 1}));
 
 }  // namespace
 }  // namespace orrery

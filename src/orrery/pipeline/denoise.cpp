@@ -26,8 +26,8 @@ Tensor lead(const Tensor& first, const Tensor& rest) {
 class Evaluation {
  public:
   Evaluation(const parallel::Context& ctx, const cosmos::Transformer& model, const cosmos::Grid& grid,
-             const Clip& clip, const cosmos::Prepared& positive, const cosmos::Prepared& negative)
-      : ctx_(ctx), model_(model), grid_(grid), clip_(clip), positive_(positive), negative_(negative) {}
+             const Clip& clip, const Prompts& prompts)
+      : ctx_(ctx), model_(model), grid_(grid), clip_(clip), prompts_(prompts) {}
 
   Tensor velocity(const Tensor& x, float time, parallel::BlockPolicy& policy) const {
     const int64_t given = clip_.given.size(1);
@@ -37,7 +37,7 @@ class Evaluation {
     const auto tokens = model_.tokens(grid_, lead(clip_.given, x), given);
     const auto line = clip_.noise.narrow(1, 0, given) - clip_.given;
     return sample::guided(ctx_, clip_.guidance, [&](Branch branch) {
-      const auto& prepared = branch == Branch::kPositive ? positive_ : negative_;
+      const auto& prepared = branch == Branch::kPositive ? prompts_.positive : prompts_.negative;
       return lead(line, model_.velocity(grid_, parallel::run(ctx_, model_, prepared, step, tokens, policy)));
     });
   }
@@ -47,7 +47,7 @@ class Evaluation {
   const cosmos::Transformer& model_;
   const cosmos::Grid& grid_;
   const Clip& clip_;
-  const cosmos::Prepared &positive_, &negative_;
+  const Prompts& prompts_;
 };
 
 /// Evaluates once more, looking at every block, and says where it went wrong. The velocity is the same on
@@ -69,17 +69,21 @@ void Hooks::check() const {
   if (cancelled && cancelled()) fail(ErrorKind::kCancelled, "cancelled; nothing is saved");
 }
 
+Prompts prepare_prompts(const cosmos::Transformer& model, const PromptEmbeds& text, at::IntArrayRef latents) {
+  const auto grid = model.grid(latents[1], latents[2], latents[3]);
+  return {model.prepare(grid, text.positive),
+          text.negative.defined() ? model.prepare(grid, text.negative) : cosmos::Prepared{}};
+}
+
 Tensor denoise(const cosmos::Transformer& model, const cosmos::Reference& reference,
-               const parallel::Team& team, const PromptEmbeds& text, const Clip& clip, const Hooks& hooks,
+               const parallel::Team& team, const Prompts& prompts, const Clip& clip, const Hooks& hooks,
                const std::function<void(const Tensor&)>& after_step) {
   const auto grid = model.grid(clip.noise.size(1), clip.noise.size(2), clip.noise.size(3));
-  const auto positive = model.prepare(grid, text.positive);
-  const auto negative = clip.guidance == 0 ? positive : model.prepare(grid, text.negative);
   const auto time_kind =
       reference.integer_time ? sample::NetworkTime::kTruncated : sample::NetworkTime::kSigma;
   const int64_t steps = clip.schedule.evaluations();
   Tensor latents = team.run([&](const parallel::Context& ctx) {
-    const Evaluation evaluation(ctx, model, grid, clip, positive, negative);
+    const Evaluation evaluation(ctx, model, grid, clip, prompts);
     sample::UniPC solver(clip.schedule.sigmas, clip.noise);
     for (int64_t i = 0; i < steps; ++i) {
       const bool stop = parallel::decide(ctx, [&] {

@@ -21,6 +21,14 @@ struct Hooks {
   void check() const;
 };
 
+/// What cross-attention needs of both prompts: computed once per request, after which the embeddings can go.
+struct Prompts {
+  cosmos::Prepared positive, negative;  // negative is empty where guidance does not ask for it
+};
+
+/// latents: [C, T, h, w] of the clips that are to be made.
+Prompts prepare_prompts(const cosmos::Transformer& model, const PromptEmbeds& text, at::IntArrayRef latents);
+
 /// What one clip is made from.
 struct Clip {
   Tensor noise;  // [C, T, h, w] float32
@@ -36,7 +44,7 @@ struct Clip {
 /// (on the calling thread). Errors: cancelled, and internal if the velocity is not finite (names step and
 /// block).
 Tensor denoise(const cosmos::Transformer& model, const cosmos::Reference& reference,
-               const parallel::Team& team, const PromptEmbeds& text, const Clip& clip, const Hooks& hooks,
+               const parallel::Team& team, const Prompts& prompts, const Clip& clip, const Hooks& hooks,
                const std::function<void(const Tensor&)>& after_step = {});
 
 }  // namespace orrery::pipeline

@@ -4,6 +4,7 @@
 
 #include "orrery/base/error.h"
 #include "orrery/pipeline/pixels.h"
+#include "orrery/platform/memory.h"
 #include "orrery/sample/noise.h"
 
 namespace orrery::pipeline {
@@ -16,8 +17,7 @@ struct Job {
   const parallel::Team& team;
   const config::Request& request;
   const Hooks& hooks;
-  cosmos::Transformer transformer;
-  PromptEmbeds text;
+  Prompts prompts;
 
   int64_t latent_frames() const { return model.vae_config.latent_frames(request.num_frames.value()); }
   Shape latent_shape() const {
@@ -71,7 +71,9 @@ Video make_clip(const Job& job, const media::Frames& given, int64_t seed) {
   clip.guidance = effective_guidance(job.request, job.reference);
   clip.conditional_time = static_cast<float>(job.request.conditional_frame_timestep.value());
   Video video;
-  video.latents = denoise(job.transformer, job.reference, job.team, job.text, clip, job.hooks);
+  video.latents = denoise(job.model.open_transformer(job.reference), job.reference, job.team, job.prompts,
+                          clip, job.hooks);
+  platform::release_free_memory();  // keys and values of the text, before the VAE needs its own
   video.frames = decode(job, video.latents);
   video.evaluations = clip.schedule.evaluations();
   return video;
@@ -111,10 +113,11 @@ Tensor encode_given(const PredictModel& model, const cosmos::Reference& referenc
 Video predict(const PredictModel& model, const cosmos::Reference& reference, const parallel::Team& team,
               const config::Request& request, const media::Frames& given, const Hooks& hooks) {
   hooks.report("text");
-  Job job{model,   reference, team,
-          request, hooks,     {with_arithmetic(model.config, reference), model.transformer},
-          {}};
-  job.text = embed_prompts(model, request, effective_guidance(request, reference) != 0);
+  Job job{model, reference, team, request, hooks, {}};
+  const bool guided = effective_guidance(request, reference) != 0;
+  job.prompts = prepare_prompts(model.open_transformer(reference), embed_prompts(model, request, guided),
+                                at::IntArrayRef(job.latent_shape()).slice(1));
+  platform::release_free_memory();
   hooks.check();
   return request.enable_autoregressive.value_or(false) ? make_long(job, given)
                                                        : make_clip(job, given, request.seed.value());

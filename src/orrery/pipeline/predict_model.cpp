@@ -64,16 +64,25 @@ std::string variant(const config::Settings& settings, const Layout& layout) {
   return std::string(config::names_of(*settings.variant)[static_cast<size_t>(*settings.variant)]);
 }
 
-void read_transformer(PredictModel& m) {
+weights::TensorMap transformer_tensors(const PredictModel& m, bool& official) {
   auto tensors = weights::open_weights(m.layout.transformer);
-  const bool official = weights::cosmos_naming(tensors) == weights::Naming::kOfficial;
-  tensors = weights::cosmos_names(std::move(tensors));
-  m.config = m.layout.kind == Layout::Kind::kDiffusers
-                 ? cosmos::read_transformer_config(m.layout.transformer + "/config.json")
-                 : cosmos::infer_transformer_config(tensors);
-  m.transformer = load<cosmos::TransformerWeights>(
+  official = weights::cosmos_naming(tensors) == weights::Naming::kOfficial;
+  return weights::cosmos_names(std::move(tensors));
+}
+
+cosmos::TransformerWeights read_transformer(const PredictModel& m) {
+  bool official = false;
+  auto tensors = transformer_tensors(m, official);
+  return load<cosmos::TransformerWeights>(
       std::move(tensors), m.config, m.dtype, m.storage, m.layout.transformer,
       official ? weights::official_cosmos_name : weights::Loader::Spelling());
+}
+
+cosmos::TransformerConfig transformer_config(const PredictModel& m) {
+  bool official = false;
+  return m.layout.kind == Layout::Kind::kDiffusers
+             ? cosmos::read_transformer_config(m.layout.transformer + "/config.json")
+             : cosmos::infer_transformer_config(transformer_tensors(m, official));
 }
 
 void read_vae(PredictModel& m) {
@@ -138,6 +147,10 @@ sample::Schedule PredictModel::schedule(const config::Request& request) const {
                                                            : sample::flow_shift(n, scheduler.shift);
 }
 
+cosmos::Transformer PredictModel::open_transformer(const cosmos::Reference& reference) const {
+  return {with_arithmetic(config, reference), transformer ? *transformer : read_transformer(*this)};
+}
+
 PredictModel open_predict_model(const config::Settings& settings, at::ScalarType dtype) {
   require(settings.model || settings.checkpoint_path, "model: expected a checkpoint (--model), found none");
   LayoutOverrides overrides;
@@ -148,7 +161,9 @@ PredictModel open_predict_model(const config::Settings& settings, at::ScalarType
   m.layout = find_layout(settings.model ? *settings.model : *settings.checkpoint_path, overrides);
   m.family = family_of(m.layout.class_name).name;
   m.dtype = dtype;
-  read_transformer(m);
+  m.config = transformer_config(m);
+  (void)read_transformer(
+      m);  // every name and shape is checked now; the weights are opened again when they are needed
   read_vae(m);
   m.limits = limits_of(m);
   if (m.layout.kind == Layout::Kind::kOfficial) {
@@ -166,8 +181,9 @@ void load_weights(PredictModel& m, config::WeightStorage storage) {
   cosmos::TransformerWeights shape;
   bind(sizer, shape, m.config);
   m.storage = choose(storage, sizer.bytes(m.dtype));
-  if (m.storage == weights::Storage::kWidened) read_transformer(m);
+  if (m.storage == weights::Storage::kWidened) m.transformer = read_transformer(m);
   wan_vae::prepare(m.vae, kVaeType);
+  platform::release_free_memory();
 }
 
 }  // namespace orrery::pipeline

@@ -27,7 +27,7 @@ struct PredictModel {
   Layout layout;
   std::string_view family;
   cosmos::TransformerConfig config;
-  cosmos::TransformerWeights transformer;
+  std::optional<cosmos::TransformerWeights> transformer;  // where its storage is widened
   wan_vae::Config vae_config;
   wan_vae::Weights vae;
   SchedulerConfig scheduler;
@@ -38,6 +38,10 @@ struct PredictModel {
   /// The reference whose arithmetic a request follows; by default the one in whose layout the checkpoint
   /// came.
   const cosmos::Reference& reference(const config::Request& request) const;
+
+  /// The transformer in the arithmetic of a reference. Mapped weights stay mapped as long as the result
+  /// lives, so that their pages make room for the VAE afterwards; opening them costs milliseconds.
+  cosmos::Transformer open_transformer(const cosmos::Reference& reference) const;
 
   /// The sigmas of a completed request.
   sample::Schedule schedule(const config::Request& request) const;

@@ -70,4 +70,6 @@ void tune_malloc() {
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
+void release_free_memory() { malloc_trim(0); }
+
 }  // namespace orrery::platform

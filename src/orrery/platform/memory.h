@@ -25,4 +25,7 @@ int64_t peak_rss();
 /// exist stay.
 void tune_malloc();
 
+/// Gives free heap memory back to the system: after a stage whose buffers are not needed again.
+void release_free_memory();
+
 }  // namespace orrery::platform

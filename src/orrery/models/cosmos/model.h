@@ -19,7 +19,7 @@ struct Prepared {
     Tensor k, v;  // [L, N, D], k after its norm
   };
   std::vector<CrossAttention> cross;  // one per block
-  int64_t sequence_length;            // tokens of the whole clip
+  int64_t sequence_length = 0;        // tokens of the whole clip
 };
 
 /// Once per distinct set of times: the modulation of every block for one row, or two where given frames have
