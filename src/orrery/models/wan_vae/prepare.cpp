@@ -21,7 +21,7 @@ class Preparation {
     const bool winograd = tiles == Tiles::kYes && ops::winograd_fits(weight);
     w.form = winograd ? Conv::Form::kWinograd : Conv::Form::kDirect;
     w.weight = winograd ? ops::winograd_weight(weight) : weight.contiguous(at::MemoryFormat::ChannelsLast3d);
-    w.bias = w.bias.to(dtype_);
+    w.bias = own(w.bias, dtype_);
   }
 
   void operator()(ResidualBlock& w, Tiles tiles) const {
@@ -42,8 +42,8 @@ class Preparation {
   }
 
   void operator()(Pointwise& w) const {
-    w.weight = w.weight.flatten(1).to(dtype_);
-    w.bias = w.bias.to(dtype_);
+    w.weight = own(w.weight.flatten(1), dtype_);
+    w.bias = own(w.bias, dtype_);
   }
 
   void operator()(Resampler& w, bool up) const {
@@ -51,14 +51,19 @@ class Preparation {
     w.conv.weight = (up ? ops::upsample_weight(w.conv.weight) : w.conv.weight.unsqueeze(2))
                         .to(dtype_)
                         .contiguous(at::MemoryFormat::ChannelsLast3d);
-    w.conv.bias = w.conv.bias.to(dtype_);
+    w.conv.bias = own(w.conv.bias, dtype_);
     if (w.time_conv.weight.defined()) (*this)(w.time_conv, Tiles::kNo);
   }
 
   /// Norms are computed in float32.
-  void flatten(Tensor& norm) const { norm = norm.flatten().to(at::kFloat); }
+  void flatten(Tensor& norm) const { norm = own(norm.flatten(), at::kFloat); }
 
  private:
+  /// Always a copy: a view of one small tensor would keep the whole file mapped.
+  static Tensor own(const Tensor& t, at::ScalarType dtype) {
+    return t.to(dtype, /*non_blocking=*/false, /*copy=*/true);
+  }
+
   at::ScalarType dtype_;
 };
 
