@@ -4,7 +4,8 @@ add_library(orrery_options INTERFACE)
 target_include_directories(orrery_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_compile_options(orrery_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Werror)
 if(ORRERY_SANITIZE)
-  target_compile_options(orrery_options INTERFACE -fsanitize=${ORRERY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(orrery_options INTERFACE -fsanitize=${ORRERY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+                         -Wno-maybe-uninitialized)  # the instrumentation confuses it (GCC manual, -fsanitize)
   target_link_options(orrery_options INTERFACE -fsanitize=${ORRERY_SANITIZE})
 endif()
 
