@@ -73,7 +73,7 @@ Video make_clip(const Job& job, const media::Frames& given, int64_t seed) {
   Video video;
   video.latents = denoise(job.model.open_transformer(job.reference), job.reference, job.team, job.prompts,
                           clip, job.hooks);
-  platform::release_free_memory();  // keys and values of the text, before the VAE needs its own
+  platform::release_free_memory();  // the transformer's buffers, before the VAE needs its own
   video.frames = decode(job, video.latents);
   video.evaluations = clip.schedule.evaluations();
   return video;

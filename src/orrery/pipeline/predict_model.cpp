@@ -64,25 +64,28 @@ std::string variant(const config::Settings& settings, const Layout& layout) {
   return std::string(config::names_of(*settings.variant)[static_cast<size_t>(*settings.variant)]);
 }
 
-weights::TensorMap transformer_tensors(const PredictModel& m, bool& official) {
-  auto tensors = weights::open_weights(m.layout.transformer);
-  official = weights::cosmos_naming(tensors) == weights::Naming::kOfficial;
-  return weights::cosmos_names(std::move(tensors));
+/// The transformer's tensors under their diffusers names, and what its file calls them.
+struct TransformerFile {
+  weights::TensorMap tensors;
+  weights::Loader::Spelling spelling;
+};
+
+TransformerFile open_transformer_file(const Layout& layout) {
+  auto tensors = weights::open_weights(layout.transformer);
+  const bool official = weights::cosmos_naming(tensors) == weights::Naming::kOfficial;
+  return {weights::cosmos_names(std::move(tensors)),
+          official ? weights::official_cosmos_name : weights::Loader::Spelling()};
 }
 
-cosmos::TransformerWeights read_transformer(const PredictModel& m) {
-  bool official = false;
-  auto tensors = transformer_tensors(m, official);
-  return load<cosmos::TransformerWeights>(
-      std::move(tensors), m.config, m.dtype, m.storage, m.layout.transformer,
-      official ? weights::official_cosmos_name : weights::Loader::Spelling());
+cosmos::TransformerConfig transformer_config(const Layout& layout, const weights::TensorMap& tensors) {
+  return layout.kind == Layout::Kind::kDiffusers
+             ? cosmos::read_transformer_config(layout.transformer + "/config.json")
+             : cosmos::infer_transformer_config(tensors);
 }
 
-cosmos::TransformerConfig transformer_config(const PredictModel& m) {
-  bool official = false;
-  return m.layout.kind == Layout::Kind::kDiffusers
-             ? cosmos::read_transformer_config(m.layout.transformer + "/config.json")
-             : cosmos::infer_transformer_config(transformer_tensors(m, official));
+cosmos::TransformerWeights read_transformer(const PredictModel& m, TransformerFile file) {
+  return load<cosmos::TransformerWeights>(std::move(file.tensors), m.config, m.dtype, m.storage,
+                                          m.layout.transformer, std::move(file.spelling));
 }
 
 void read_vae(PredictModel& m) {
@@ -148,7 +151,8 @@ sample::Schedule PredictModel::schedule(const config::Request& request) const {
 }
 
 cosmos::Transformer PredictModel::open_transformer(const cosmos::Reference& reference) const {
-  return {with_arithmetic(config, reference), transformer ? *transformer : read_transformer(*this)};
+  return {with_arithmetic(config, reference),
+          transformer ? *transformer : read_transformer(*this, open_transformer_file(layout))};
 }
 
 PredictModel open_predict_model(const config::Settings& settings, at::ScalarType dtype) {
@@ -161,9 +165,10 @@ PredictModel open_predict_model(const config::Settings& settings, at::ScalarType
   m.layout = find_layout(settings.model ? *settings.model : *settings.checkpoint_path, overrides);
   m.family = family_of(m.layout.class_name).name;
   m.dtype = dtype;
-  m.config = transformer_config(m);
-  (void)read_transformer(
-      m);  // every name and shape is checked now; the weights are opened again when they are needed
+  auto file = open_transformer_file(m.layout);
+  m.config = transformer_config(m.layout, file.tensors);
+  // Every name and shape is checked now; the weights are opened again when they are needed.
+  (void)read_transformer(m, std::move(file));
   read_vae(m);
   m.limits = limits_of(m);
   if (m.layout.kind == Layout::Kind::kOfficial) {
@@ -181,7 +186,8 @@ void load_weights(PredictModel& m, config::WeightStorage storage) {
   cosmos::TransformerWeights shape;
   bind(sizer, shape, m.config);
   m.storage = choose(storage, sizer.bytes(m.dtype));
-  if (m.storage == weights::Storage::kWidened) m.transformer = read_transformer(m);
+  if (m.storage == weights::Storage::kWidened)
+    m.transformer = read_transformer(m, open_transformer_file(m.layout));
   wan_vae::prepare(m.vae, kVaeType);
   platform::release_free_memory();
 }
