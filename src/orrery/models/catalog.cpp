@@ -8,13 +8,12 @@
 namespace orrery {
 namespace {
 
+// The one list to which a new family is added (docs/adding-a-model.md).
 constexpr std::array kFamilies = {
     Family{"Cosmos-Predict2.5", "Cosmos2_5_PredictBasePipeline"},
 };
 
 }  // namespace
-
-std::span<const Family> catalog() { return kFamilies; }
 
 const Family& family_of(const std::string& class_name) {
   const auto found = std::find_if(kFamilies.begin(), kFamilies.end(),
