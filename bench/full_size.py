@@ -44,7 +44,7 @@ class Bars:
     def check(self, what, value, bar, unit, scale=1):
         missed = value >= bar
         self.missed += missed
-        print(f"  {what}: {value / scale:.2f} {unit}, bar {bar / scale:g} {unit}{'  MISSED' if missed else ''}",
+        print(f"  {what}: {value / scale:.2f} {unit}, bar {bar / scale:g} {unit}: {'MISSED' if missed else 'met'}",
               flush=True)
 
 
@@ -118,6 +118,7 @@ def main():
     finally:
         if not options.keep:
             shutil.rmtree(options.work)
+    print(f"{bars.missed} bars missed" if bars.missed else "all bars met")
     return 1 if bars.missed else 0
 
 

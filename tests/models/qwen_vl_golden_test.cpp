@@ -1,6 +1,9 @@
 #include "orrery/base/error.h"
 #include "orrery/models/qwen_vl/text_encoder.h"
 #include "orrery/models/tokenizer/chat_template.h"
+#include "orrery/weights/names.h"
+#include "orrery/weights/source.h"
+#include "tests/support/every_weight.h"
 #include "tests/support/golden.h"
 
 namespace orrery::qwen_vl {
@@ -112,6 +115,30 @@ TEST(QwenVlGolden, CosmosEmbeddings) {
   });
   EXPECT_GT(prompts, 0);
   std::printf("Cosmos embeddings: max |difference| %.2e in %d prompts\n", worst, prompts);
+}
+
+TEST(QwenVlGolden, EveryWeightMatters) {
+  const fs::path folder = testing::golden_folders("text_encoder").at(0);
+  const auto tensors = testing::read_tensors(folder / "golden.safetensors");
+  const TextConfig config = read_text_config(folder / "text_encoder_flat/config.json");
+  const Json cases = testing::read_json(folder / "case.json")["cases"];
+  const Json c = *std::find_if(cases.begin(), cases.end(), [&](const Json& one) {
+    return one.contains("prompt") && one["shapes"]["prompt_embeds"][1][1] == one["max_sequence_length"];
+  });
+  const std::string name = c["name"];
+  const Ids ids = ids_of(tensors.at(name + "/ids"));
+  const Tensor expected = tensors.at(name + "/prompt_embeds")[0];
+  auto original = weights::qwen_vl_names(weights::open_weights(folder / "text_encoder_flat"));
+  std::erase_if(original, [](const auto& one) { return one.first.starts_with("visual."); });
+  testing::for_each_disturbed(
+      original, [&](const std::string& changed, const weights::TensorMap& with_change) {
+        weights::Loader loader(with_change, at::kFloat, weights::Storage::kWidened, changed);
+        TextWeights weights;
+        bind(loader, weights, config);
+        loader.finish();
+        const Tensor embeddings = cosmos_embeddings(weights, config, ids, at::kFloat);
+        EXPECT_GT(testing::max_abs(embeddings, expected), 10 * kEmbeddings) << changed;
+      });
 }
 
 /// Qwen-Image's use of the same encoder: the last hidden state without the first 34 rows, cut to a length

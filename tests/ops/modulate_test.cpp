@@ -37,8 +37,8 @@ TEST_P(Modulate, LayerNormAgreesWithFloat64) {
   const Tensor expected =
       normal * (1 + wide(in.scale.index_select(0, in.row))) + wide(in.shift.index_select(0, in.row));
   EXPECT_EQ(y.scalar_type(), dtype);
-  // Rounding the mean of 40 moves a row by up to 2^-19, which the scale multiplies.
-  EXPECT_LE(distance(y, expected), dtype == at::kBFloat16 ? rounding(dtype) : 4e-5);
+  // A mean of 40, summed in as few as 4 lanes, is off by up to 1e-5, which the scale (up to 5) multiplies.
+  EXPECT_LE(distance(y, expected), dtype == at::kBFloat16 ? rounding(dtype) : 6e-5);
 }
 
 TEST_P(Modulate, GatedAdditionAgreesWithFloat64) {

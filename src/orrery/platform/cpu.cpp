@@ -1,5 +1,6 @@
 #include "orrery/platform/cpu.h"
 
+#include <ATen/Version.h>
 #include <sched.h>
 #include <sys/utsname.h>
 
@@ -15,12 +16,23 @@
 namespace orrery::platform {
 namespace {
 
-std::string model_name(const std::string& root) {
-  std::ifstream in(root + "/proc/cpuinfo");
+/// What a file says behind "NAME:", the first time; "" if it does not.
+std::string value_of(const std::string& path, std::string_view name) {
+  std::ifstream in(path);
   for (std::string line; std::getline(in, line);)
-    if (line.starts_with("model name")) return std::string(strip(line.substr(line.find(':') + 1)));
+    if (line.starts_with(name)) return std::string(strip(line.substr(line.find(':') + 1)));
+  return "";
+}
+
+std::string model_name(const std::string& root) {
+  if (const std::string name = value_of(root + "/proc/cpuinfo", "model name"); !name.empty()) return name;
   utsname system{};
   return ::uname(&system) == 0 ? system.machine : "unknown";
+}
+
+Isa widest_isa() {
+  const std::string name = at::get_cpu_capability();
+  return name == "AVX512" ? Isa::kAvx512 : name == "AVX2" ? Isa::kAvx2 : Isa::kPlain;
 }
 
 int affinity() {
@@ -54,17 +66,20 @@ Cpu detect_cpu(const std::string& root) {
   cpu.model = model_name(root);
   cpu.cores = affinity();
   for (const auto& folder : cgroup_folders("cpu", root)) cpu.cores = within_quota(folder, cpu.cores);
+  cpu.isa = widest_isa();
 #if defined(__x86_64__)
-  cpu.avx2 = __builtin_cpu_supports("avx2") != 0;
-  cpu.avx512f = __builtin_cpu_supports("avx512f") != 0;
-  cpu.avx512_bf16 = __builtin_cpu_supports("avx512bf16") != 0;
-  cpu.amx_bf16 = __builtin_cpu_supports("amx-bf16") != 0;
+  cpu.bfloat16 = cpu.isa == Isa::kAvx512 &&
+                 (__builtin_cpu_supports("avx512bf16") != 0 || __builtin_cpu_supports("amx-bf16") != 0);
 #endif
   return cpu;
 }
 
-at::ScalarType preferred_dtype(const Cpu& cpu) {
-  return cpu.avx512_bf16 || cpu.amx_bf16 ? at::kBFloat16 : at::kFloat;
+uint64_t core_set(const std::string& root) {
+  std::string boot;
+  std::getline(std::ifstream(root + "/proc/sys/kernel/random/boot_id"), boot);
+  return std::hash<std::string>()(boot + value_of(root + "/proc/self/status", "Cpus_allowed_list"));
 }
+
+at::ScalarType preferred_dtype(const Cpu& cpu) { return cpu.bfloat16 ? at::kBFloat16 : at::kFloat; }
 
 }  // namespace orrery::platform

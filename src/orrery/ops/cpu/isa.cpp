@@ -1,25 +1,18 @@
 #include "orrery/ops/cpu/isa.h"
 
-#include <ATen/Version.h>
-
-#include <string>
-
 namespace orrery::ops::cpu {
+namespace {
 
-Isa isa() {
-  static const Isa found = [] {
-    const std::string name = at::get_cpu_capability();
-    return name == "AVX512" ? Isa::kAvx512 : name == "AVX2" ? Isa::kAvx2 : Isa::kPlain;
-  }();
-  return found;
+/// Kernels ask at every call; the answer does not change.
+const platform::Cpu& this_cpu() {
+  static const platform::Cpu cpu = platform::detect_cpu();
+  return cpu;
 }
 
-bool has_fast_bfloat16() {
-#ifdef __x86_64__
-  return isa() == Isa::kAvx512 && __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
-}
+}  // namespace
+
+Isa isa() { return this_cpu().isa; }
+
+bool has_fast_bfloat16() { return this_cpu().bfloat16; }
 
 }  // namespace orrery::ops::cpu

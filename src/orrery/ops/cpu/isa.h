@@ -4,17 +4,18 @@
 // that differ in their target attribute, and calls the one for this CPU. No file is compiled with -mavx…:
 // inline functions of such a file would leak into the others and crash older CPUs. Calls that are not inlined
 // (lambdas, library functions) do not inherit the target: keep the kernels flat.
+#include "orrery/platform/cpu.h"
 
 #define ORRERY_INLINE inline __attribute__((always_inline))
 
 namespace orrery::ops::cpu {
 
-enum class Isa { kPlain, kAvx2, kAvx512 };
+using platform::Isa;
 
-/// What libtorch uses here: the CPU's best, or less where ATEN_CPU_CAPABILITY says so.
+/// This CPU's platform::Cpu::isa.
 Isa isa();
 
-/// Whether this CPU multiplies bfloat16 matrices faster than float32 ones (AVX512_BF16, AMX).
+/// This CPU's platform::Cpu::bfloat16: bfloat16 matrices are multiplied faster than float32 ones.
 bool has_fast_bfloat16();
 
 #ifdef __x86_64__
