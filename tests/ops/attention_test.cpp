@@ -4,7 +4,6 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/logaddexp.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
@@ -129,15 +128,58 @@ TEST(AttentionInputs, OfWrongShapesAreNamed) {
   });
 }
 
-TEST(AttentionLse, MergesDisjointKeysExactly) {
+TEST(AttentionMerge, OfDisjointKeysIsTheWhole) {
   const Inputs in({45, 300, 3, 3, 40, false}, at::kFloat);
-  const auto whole = ops::partial_attention(in.q, in.k, in.v);
-  const auto a = ops::partial_attention(in.q, in.k.slice(0, 0, 110), in.v.slice(0, 0, 110));
-  const auto b = ops::partial_attention(in.q, in.k.slice(0, 110), in.v.slice(0, 110));
-  const Tensor lse = at::logaddexp(a.lse, b.lse);
-  const Tensor out = a.out * (a.lse - lse).exp().unsqueeze(-1) + b.out * (b.lse - lse).exp().unsqueeze(-1);
-  EXPECT_LE(distance(lse, whole.lse), 1e-6);
-  EXPECT_LE(distance(out, whole.out), 1e-6);
+  const auto part = [&](int64_t begin, int64_t end) {
+    return ops::partial_attention(in.q, in.k.slice(0, begin, end), in.v.slice(0, begin, end));
+  };
+  const auto whole = part(0, 300);
+  auto sum = part(110, 290);
+  ops::merge(sum, part(0, 110));
+  ops::merge(sum, part(290, 300));
+  EXPECT_LE(distance(sum.lse, whole.lse), 1e-6);
+  EXPECT_LE(distance(sum.out, whole.out), 1e-6);
+}
+
+TEST(AttentionMerge, OfScoresFarApartStaysFinite) {
+  const Inputs in({20, 8, 2, 2, 16, false}, at::kFloat);
+  const auto loud = ops::partial_attention(in.q, in.q.slice(0, 0, 8) * 1e4, in.v);
+  for (const bool loud_first : {false, true}) {
+    const auto quiet = ops::partial_attention(in.q, in.k * 1e-4, in.v);
+    auto sum = loud_first ? loud : quiet;
+    sum.out = sum.out.clone();  // merge overwrites it
+    ops::merge(sum, loud_first ? quiet : loud);
+    EXPECT_TRUE(sum.out.isfinite().all().item<bool>());
+    const Tensor heard = (loud.lse > 100).unsqueeze(-1);  // there nothing of the other is left
+    EXPECT_TRUE(heard.any().item<bool>());
+    EXPECT_TRUE(at::equal(sum.out * heard, loud.out * heard));
+  }
+}
+
+TEST(AttentionMerge, IgnoresSidesWithoutKeys) {
+  const Inputs in({5, 7, 2, 2, 16, false}, at::kFloat);
+  const auto some = ops::partial_attention(in.q, in.k, in.v);
+  const auto none = ops::partial_attention(in.q, at::empty({0, 2, 16}), at::empty({0, 2, 16}));
+  const auto copy = [](const ops::PartialAttention& p) {
+    return ops::PartialAttention{p.out.clone(), p.lse};
+  };
+  auto right = copy(some), left = copy(none), nothing = copy(none);  // merge overwrites
+  ops::merge(right, none);
+  ops::merge(left, some);
+  ops::merge(nothing, none);
+  EXPECT_TRUE(at::equal(right.out, some.out));
+  EXPECT_TRUE(at::equal(left.out, some.out));
+  EXPECT_TRUE(at::equal(right.lse, some.lse));
+  EXPECT_TRUE(at::equal(nothing.out, none.out));
+  EXPECT_TRUE(nothing.lse.isneginf().all().item<bool>());
+}
+
+TEST(AttentionMerge, OfBFloat16IsFloat32) {
+  const Inputs in({30, 40, 2, 2, 16, false}, at::kBFloat16);
+  auto sum = ops::partial_attention(in.q, in.k.slice(0, 0, 9), in.v.slice(0, 0, 9));
+  ops::merge(sum, ops::partial_attention(in.q, in.k.slice(0, 9), in.v.slice(0, 9)));
+  EXPECT_EQ(sum.out.scalar_type(), at::kFloat);
+  EXPECT_LE(distance(sum.out, in_double(in, false).out), 2 * rounding(at::kBFloat16));
 }
 
 TEST(AttentionScores, MayBeHuge) {

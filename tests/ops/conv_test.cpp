@@ -168,6 +168,15 @@ TEST(WinogradTest, LastTapsAloneAreTheConvolutionAfterZeroFrames) {
                         ops::conv_winograd(in.x.narrow(0, 2, 1), weight.narrow(0, 2, 1), in.bias)));
 }
 
+TEST(WinogradTest, WeightHasTheBitsOfTheReference) {
+  for (const Shape& shape : {Shape{16, 16, 1, 3, 3}, Shape{48, 32, 3, 3, 3}, Shape{96, 80, 2, 3, 3}}) {
+    const Tensor weight = at::randn(shape) * 0.1;
+    const Tensor apart = at::randn({shape[0], 3, 3, shape[1], shape[2]}).permute({0, 3, 4, 1, 2});
+    for (const Tensor& w : {weight, apart})
+      EXPECT_TRUE(at::equal(ops::winograd_weight(w), ops::reference::winograd_weight(w))) << w.sizes();
+  }
+}
+
 TEST(WinogradTest, FitsOnlyWhatItComputes) {
   EXPECT_TRUE(ops::winograd_fits(at::zeros({16, 32, 3, 3, 3})));
   EXPECT_FALSE(ops::winograd_fits(at::zeros({16, 24, 3, 3, 3})));
@@ -177,6 +186,18 @@ TEST(WinogradTest, FitsOnlyWhatItComputes) {
   const Tensor odd = at::zeros({3, 7, 8, 16});
   EXPECT_THROW(ops::conv_winograd(odd, ops::winograd_weight(at::zeros({16, 16, 3, 3, 3})), at::zeros({16})),
                Error);
+}
+
+TEST(ConvTest, WithoutRowsComesAResultWithoutRows) {
+  const Tensor weight = at::randn({16, 16, 3, 3, 3}), bias = at::randn({16}), y = at::zeros({2, 0, 6, 16});
+  for (const int64_t rows : {0, 1, 2})
+    EXPECT_EQ(ops::conv(at::zeros({4, rows, 8, 16}), weight, bias).sizes(), (Shape{2, 0, 6, 16}));
+  const Tensor border = at::zeros({4, 2, 8, 16}), square = weight.narrow(2, 0, 1);
+  EXPECT_EQ(ops::conv(border.narrow(1, 0, 1).contiguous(), square, bias, {1, 2, 2}).sizes(),
+            (Shape{4, 0, 3, 16}));
+  EXPECT_EQ(ops::conv_winograd(border, ops::winograd_weight(weight), bias).sizes(), (Shape{2, 0, 6, 16}));
+  EXPECT_NO_THROW(ops::conv_add_(y, border, weight, bias));
+  EXPECT_NO_THROW(ops::conv_winograd_add_(y, border, ops::winograd_weight(weight), bias));
 }
 
 TEST(ConvTest, RefusesWrongShapes) {

@@ -42,9 +42,14 @@ TEST(Upsample, RowsDoNotDependOnTheSplit) {
     }
 }
 
+TEST(Upsample, WithoutRowsComesAResultWithoutRows) {
+  const Tensor y = ops::upsample_conv(at::zeros({2, 2, 5, 8}), at::zeros({24, 8, 1, 2, 2}), at::zeros({6}));
+  EXPECT_EQ(y.sizes(), (Shape{2, 0, 6, 6}));
+}
+
 TEST(Upsample, RefusesWrongShapes) {
   EXPECT_THROW(ops::upsample_weight(at::zeros({4, 4, 1, 3, 3})), Error);
-  EXPECT_THROW(ops::upsample_conv(at::zeros({1, 2, 4, 8}), at::zeros({24, 8, 1, 2, 2}), at::zeros({6})),
+  EXPECT_THROW(ops::upsample_conv(at::zeros({1, 4, 2, 8}), at::zeros({24, 8, 1, 2, 2}), at::zeros({6})),
                Error);
   EXPECT_THROW(ops::upsample_conv(at::zeros({1, 4, 4, 8}), at::zeros({6, 8, 1, 2, 2}), at::zeros({6})),
                Error);

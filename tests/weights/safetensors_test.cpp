@@ -32,6 +32,32 @@ std::string code_of_header(const std::string& header, size_t data_bytes) {
   return code_of([&] { open_safetensors(path); });
 }
 
+/// Resident bytes of mapped files.
+int64_t mapped_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "RssFile:") {
+      int64_t kilobytes = 0;
+      status >> kilobytes;
+      return kilobytes << 10;
+    }
+  return -1;
+}
+
+TEST(Safetensors, ALargeTensorTakesItsPagesAlong) {
+  const TempDir folder;
+  const int64_t bytes = int64_t{32} << 20, slack = int64_t{4} << 20;  // slack: pages of libraries
+  write_safetensors(folder / "a.safetensors",
+                    {{"a", at::full({bytes / 4}, 2.0f)}, {"b", at::full({bytes / 4}, 3.0f)}});
+  auto tensors = open_safetensors(folder / "a.safetensors");
+  const int64_t before = mapped_bytes();
+  EXPECT_EQ(tensors.at("a").sum().item<float>() / 2, tensors.at("b").sum().item<float>() / 3);
+  EXPECT_GE(mapped_bytes() - before, 2 * bytes - slack);
+  tensors.erase("a");
+  EXPECT_LE(mapped_bytes() - before, bytes + slack);
+  EXPECT_EQ(tensors.at("b")[-1].item<float>(), 3);
+}
+
 TEST(Safetensors, WritesWhatItReads) {
   const TempDir folder;
   TensorMap tensors;

@@ -6,6 +6,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
@@ -86,6 +87,20 @@ PartialAttention partial_attention(const Tensor& q, const Tensor& k, const Tenso
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, double scale, bool causal) {
   return partial_attention(q, k, v, scale, causal).out;
+}
+
+void merge(PartialAttention& into, const PartialAttention& more) {
+  ensure(into.out.sizes() == more.out.sizes() && into.lse.sizes() == more.lse.sizes(),
+         "attention: cannot merge ", into.out.sizes(), " with ", more.out.sizes());
+  const Tensor largest = at::maximum(into.lse, more.lse);
+  const Tensor base = largest.masked_fill(largest.isinf(), 0);  // −∞ − −∞ would not be a number
+  const Tensor before = (into.lse - base).exp(), added = (more.lse - base).exp(), sum = before + added;
+  const Tensor scale = sum.clamp_min(std::numeric_limits<float>::min()).reciprocal();
+  into.lse = base + sum.log();
+  // Products and sums one by one: lerp and addcmul round differently in the last elements of a vector loop,
+  // and bits would depend on the number of threads.
+  into.out = into.out.to(at::kFloat).mul_((before * scale).unsqueeze(-1));
+  into.out.add_(more.out * (added * scale).unsqueeze(-1));
 }
 
 }  // namespace orrery::ops

@@ -21,6 +21,11 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, double scale
 PartialAttention partial_attention(const Tensor& q, const Tensor& k, const Tensor& v, double scale = 0,
                                    bool causal = false);
 
+/// Adds keys: `into`, over one set of keys, becomes the attention over its union with the disjoint set of
+/// `more`. Shapes are equal. Computed, and from then on kept, in float32; `into` is overwritten. Which of the
+/// two has which keys changes rounding only. Rows without keys on both sides stay without.
+void merge(PartialAttention& into, const PartialAttention& more);
+
 namespace reference {
 PartialAttention attention(const Tensor& q, const Tensor& k, const Tensor& v, double scale, bool causal);
 }  // namespace reference

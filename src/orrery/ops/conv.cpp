@@ -27,9 +27,12 @@ void add_composite(const Tensor& y, const Tensor& x, const Tensor& weight, const
   y.add_(reference::conv(x, weight, bias, {1, 1, 1}));
 }
 
+bool has_no_rows(const Tensor& x, const Tensor& weight) { return x.size(1) < weight.size(3); }
+
 Shape output_shape(const Tensor& x, const Tensor& weight, at::IntArrayRef stride) {
   Shape shape(4);
   for (int i = 0; i < 3; ++i) shape[i] = (x.size(i) - weight.size(i + 2)) / stride[i] + 1;
+  if (has_no_rows(x, weight)) shape[1] = 0;
   shape[3] = weight.size(0);
   return shape;
 }
@@ -43,7 +46,7 @@ void add_meta(const Tensor&, const Tensor&, const Tensor&, const Tensor&) {}
 void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   ensure(x.dim() == 4 && x.is_contiguous(), op, ": expected contiguous x [F, H, W, I], got ", x.sizes());
   ensure(weight.dim() == 5 && weight.size(1) == x.size(3) && weight.size(2) <= x.size(0) &&
-             weight.size(3) <= x.size(1) && weight.size(4) <= x.size(2),
+             weight.size(4) <= x.size(2),
          op, ": expected a weight [O, I, kt, kh, kw] that fits x ", x.sizes(), ", got ", weight.sizes());
   ensure(bias.dim() == 1 && bias.size(0) == weight.size(0), op, ": expected a bias of ", weight.size(0),
          ", got ", bias.sizes());
@@ -56,6 +59,7 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
 
 Tensor conv(const Tensor& x, const Tensor& weight, const Tensor& bias, Stride stride) {
   check("conv", x, weight, bias);
+  if (has_no_rows(x, weight)) return at::empty(output_shape(x, weight, stride), x.options());
   static const auto op = find_op<Signature>("orrery::conv");
   return op.call(x, weight, bias, stride);
 }
@@ -66,6 +70,7 @@ void conv_add_(const Tensor& y, const Tensor& x, const Tensor& weight, const Ten
   ensure(y.sizes() == shape && y.is_contiguous() && y.scalar_type() == x.scalar_type(),
          "conv_add_: expected contiguous y of ", at::IntArrayRef(shape), " ", x.scalar_type(), ", got ",
          y.sizes(), " ", y.scalar_type());
+  if (has_no_rows(x, weight)) return;
   static const auto op = find_op<AddSignature>("orrery::conv_add_");
   op.call(y, x, weight, bias);
 }

@@ -13,8 +13,8 @@ using Stride = std::array<int64_t, 3>;
 
 /// x ⋆ weight + bias: [F', H', W', O], contiguous, with F' = (F − kt) / stride + 1 and so on. x: [F, H, W, I]
 /// contiguous; weight: [O, I, kt, kh, kw], x's dtype (float32 or bfloat16), best in ChannelsLast3d (any other
-/// order is copied); bias: [O], x's dtype. Row-invariant: an output row's bits do not depend on the rows
-/// computed with it.
+/// order is copied); bias: [O], x's dtype. Fewer rows than the kernel's give a result without rows.
+/// Row-invariant: an output row's bits do not depend on the rows computed with it.
 Tensor conv(const Tensor& x, const Tensor& weight, const Tensor& bias, Stride stride = {1, 1, 1});
 
 /// y += x ⋆ weight + bias in one pass, stride 1. y: [F', H', W', O] contiguous, x's dtype.

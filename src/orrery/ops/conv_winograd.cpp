@@ -13,6 +13,7 @@ namespace orrery::ops {
 namespace {
 
 using Signature = void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool);
+using WeightSignature = Tensor(const Tensor&);
 
 constexpr int64_t kPanel = 16;
 
@@ -22,13 +23,17 @@ Tensor matrix(std::initializer_list<double> values, int64_t columns, at::ScalarT
 
 void meta(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool) {}
 
+Tensor weight_meta(const Tensor& weight) {
+  return at::empty({weight.size(2), 16, weight.size(0) / kPanel, weight.size(1), kPanel}, weight.options());
+}
+
 void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   ensure(weight.dim() == 5 && weight.size(1) == 16 && weight.size(4) == kPanel && weight.is_contiguous() &&
              weight.scalar_type() == at::kFloat,
          "conv_winograd: expected float32 weights [kt, 16, O/16, I, 16], got ", weight.sizes(), " ",
          weight.scalar_type());
   ensure(x.dim() == 4 && x.is_contiguous() && x.scalar_type() == at::kFloat && x.size(0) >= weight.size(0) &&
-             x.size(1) >= 4 && x.size(1) % 2 == 0 && x.size(2) >= 4 && x.size(2) % 2 == 0 &&
+             x.size(1) >= 2 && x.size(1) % 2 == 0 && x.size(2) >= 4 && x.size(2) % 2 == 0 &&
              x.size(3) == weight.size(3),
          "conv_winograd: expected contiguous float32 x [F, H+2, W+2, I] with F ≥ ", weight.size(0),
          ", even H and W and I = ", weight.size(3), ", got ", x.sizes(), " ", x.scalar_type());
@@ -38,6 +43,7 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 }
 
 void call(const Tensor& y, const Tensor& x, const Tensor& weight, const Tensor& bias, bool add) {
+  if (y.numel() == 0) return;
   static const auto op = find_op<Signature>("orrery::conv_winograd");
   op.call(y, x, weight, bias, add);
 }
@@ -73,6 +79,16 @@ void reference::conv_winograd(const Tensor& y, const Tensor& x, const Tensor& we
     y.copy_(result);
 }
 
+Tensor reference::winograd_weight(const Tensor& weight) {
+  const Tensor kernel = matrix({1, 0, 0, .5, .5, .5, .5, -.5, .5, 0, 0, 1}, 3, at::kDouble);
+  const Tensor domain =
+      at::matmul(at::matmul(kernel, weight.to(at::kDouble)), kernel.t());  // [O, I, kt, 4, 4]
+  return domain.to(at::kFloat)
+      .view({weight.size(0) / kPanel, kPanel, weight.size(1), weight.size(2), 16})
+      .permute({3, 4, 0, 2, 1})
+      .contiguous();
+}
+
 bool winograd_fits(const Tensor& weight) {
   return weight.device().is_cpu() && weight.scalar_type() == at::kFloat && weight.dim() == 5 &&
          weight.size(3) == 3 && weight.size(4) == 3 && weight.size(0) % kPanel == 0 &&
@@ -82,13 +98,8 @@ bool winograd_fits(const Tensor& weight) {
 Tensor winograd_weight(const Tensor& weight) {
   ensure(winograd_fits(weight), "winograd_weight: expected float32 [16·m, 16·n, kt, 3, 3], got ",
          weight.sizes(), " ", weight.scalar_type());
-  const Tensor kernel = matrix({1, 0, 0, .5, .5, .5, .5, -.5, .5, 0, 0, 1}, 3, at::kDouble);
-  const Tensor domain =
-      at::matmul(at::matmul(kernel, weight.to(at::kDouble)), kernel.t());  // [O, I, kt, 4, 4]
-  return domain.to(at::kFloat)
-      .view({weight.size(0) / kPanel, kPanel, weight.size(1), weight.size(2), 16})
-      .permute({3, 4, 0, 2, 1})
-      .contiguous();
+  static const auto op = find_op<WeightSignature>("orrery::winograd_weight");
+  return op.call(weight);
 }
 
 Tensor conv_winograd(const Tensor& x, const Tensor& weight, const Tensor& bias) {
@@ -110,6 +121,10 @@ void conv_winograd_add_(const Tensor& y, const Tensor& x, const Tensor& weight, 
 }  // namespace orrery::ops
 
 TORCH_LIBRARY_FRAGMENT(orrery, m) {
+  m.def("winograd_weight(Tensor weight) -> Tensor");
+  m.impl("winograd_weight", c10::DispatchKey::CompositeExplicitAutograd,
+         TORCH_FN(orrery::ops::reference::winograd_weight));
+  m.impl("winograd_weight", c10::DispatchKey::Meta, TORCH_FN(orrery::ops::weight_meta));
   m.def("conv_winograd(Tensor(a!) y, Tensor x, Tensor weight, Tensor bias, bool add) -> ()");
   m.impl("conv_winograd", c10::DispatchKey::CompositeExplicitAutograd,
          TORCH_FN(orrery::ops::reference::conv_winograd));

@@ -31,7 +31,7 @@ Tensor upsample_weight(const Tensor& weight) {
 }
 
 Tensor upsample_conv(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  ensure(x.dim() == 4 && x.size(1) > 2 && x.size(2) > 2, "upsample_conv: expected x [F, H+2, W+2, I], got ",
+  ensure(x.dim() == 4 && x.size(1) >= 2 && x.size(2) > 2, "upsample_conv: expected x [F, H+2, W+2, I], got ",
          x.sizes());
   const int64_t frames = x.size(0), rows = x.size(1) - 2, columns = x.size(2) - 2, channels = bias.size(0);
   ensure(weight.dim() == 5 && weight.size(0) == 4 * channels, "upsample_conv: expected a weight [",

@@ -10,8 +10,8 @@ namespace orrery::ops {
 Tensor upsample_weight(const Tensor& weight);
 
 /// conv2d(nearest_upsample×2(x), weight, bias) without its padding: [F, 2H, 2W, O] contiguous, with 4/9 of
-/// the multiplications. x: [F, H+2, W+2, I] contiguous: the small picture and one pixel around it (zeros at a
-/// picture's edge); weight: upsample_weight's result; bias: [O]. Row-invariant.
+/// the multiplications. x: [F, H+2, W+2, I] contiguous, H ≥ 0: the small picture and one pixel around it
+/// (zeros at a picture's edge); weight: upsample_weight's result; bias: [O]. Row-invariant.
 Tensor upsample_conv(const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 }  // namespace orrery::ops

@@ -13,30 +13,62 @@
 #include "orrery/weights/refuse.h"
 
 namespace orrery::weights {
+
+class OpenFile {
+ public:
+  explicit OpenFile(std::string path)
+      : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~OpenFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  /// Error missing_file if there is none.
+  uint64_t size() const {
+    struct stat facts {};
+    if (descriptor_ < 0 || ::fstat(descriptor_, &facts) != 0)
+      refuse(Fault::kMissingFile, "cannot open ", path_, ": ", std::strerror(errno));
+    if (!S_ISREG(facts.st_mode))
+      refuse(Fault::kMissingFile, path_, ": expected a file, found something else");
+    return static_cast<uint64_t>(facts.st_size);
+  }
+
+  /// length > 0.
+  std::shared_ptr<std::byte> map(uint64_t offset, uint64_t length) const {
+    static const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+    const uint64_t before = offset % page;
+    const auto whole = static_cast<size_t>(before + length);
+    // Writable, so that an in-place operation copies a page instead of killing the process; NORESERVE,
+    // because the kernel would otherwise refuse private writable mappings larger than the memory.
+    void* start = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor_,
+                         static_cast<off_t>(offset - before));
+    if (start == MAP_FAILED) fail(ErrorKind::kResource, "cannot map ", path_, ": ", std::strerror(errno));
+    return {static_cast<std::byte*>(start) + before, [start, whole](std::byte*) { ::munmap(start, whole); }};
+  }
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
 namespace {
 
-struct Descriptor {
-  int number;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
+// The system limits the mappings of a process (65,530 by default); smaller parts do not weigh.
+constexpr uint64_t kLargePart = uint64_t{1} << 20;
 
 }  // namespace
 
+Bytes Bytes::part(uint64_t offset, uint64_t length) const {
+  if (file && length >= kLargePart) return {file->map(offset, length), length};
+  return {{data, data.get() + offset}, length};
+}
+
 Bytes map_file(const std::string& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  struct stat facts {};
-  if (file.number < 0 || ::fstat(file.number, &facts) != 0)
-    refuse(Fault::kMissingFile, "cannot open ", path, ": ", std::strerror(errno));
-  if (!S_ISREG(facts.st_mode)) refuse(Fault::kMissingFile, path, ": expected a file, found something else");
-  const auto size = static_cast<size_t>(facts.st_size);
+  const auto file = std::make_shared<const OpenFile>(path);
+  const uint64_t size = file->size();
   if (size == 0) return {};
-  // Writable, so that an in-place operation copies a page instead of killing the process; NORESERVE, because
-  // the kernel would otherwise refuse private writable mappings larger than the memory.
-  void* start = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.number, 0);
-  if (start == MAP_FAILED) fail(ErrorKind::kResource, "cannot map ", path, ": ", std::strerror(errno));
-  return {{static_cast<std::byte*>(start), [size](std::byte* p) { ::munmap(p, size); }}, size};
+  return {file->map(0, size), size, file};
 }
 
 Bytes aligned(const Bytes& bytes, size_t alignment) {

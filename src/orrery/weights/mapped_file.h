@@ -9,14 +9,21 @@
 
 namespace orrery::weights {
 
+/// A file that is open for reading; closed with its last share.
+class OpenFile;
+
 /// A range of bytes together with a share in what holds them (a file mapping, a buffer).
 struct Bytes {
   std::shared_ptr<std::byte> data;
   uint64_t size = 0;
+  std::shared_ptr<const OpenFile> file = {};  // which the bytes map from its start on; null otherwise
 
   std::string_view text() const { return {reinterpret_cast<const char*>(data.get()), size}; }
-  /// The part [offset, offset + length), which must lie inside; it shares the ownership.
-  Bytes slice(uint64_t offset, uint64_t length) const { return {{data, data.get() + offset}, length}; }
+
+  /// The part [offset, offset + length), which must lie inside. Of a mapped file, a large part is mapped by
+  /// itself, so that its pages leave memory when it is let go, whatever becomes of the rest; any other part
+  /// shares the ownership.
+  Bytes part(uint64_t offset, uint64_t length) const;
 };
 
 /// The file, mapped copy-on-write: pages are read when touched, and a write into a tensor over it changes

@@ -6,11 +6,10 @@ namespace orrery::weights {
 
 TensorMap read_safetensors(const Bytes& file, const std::string& path) {
   const auto header = read_safetensors_header(file.text(), path);
-  const Bytes data = file.slice(header.data_start, file.size - header.data_start);
   TensorMap tensors;
   for (const auto& entry : header.entries) {
-    const Bytes bytes =
-        aligned(data.slice(entry.begin, entry.end - entry.begin), c10::elementSize(entry.dtype));
+    const Bytes bytes = aligned(file.part(header.data_start + entry.begin, entry.end - entry.begin),
+                                c10::elementSize(entry.dtype));
     tensors.emplace(entry.name, tensor_over(bytes, entry.dtype, entry.shape));
   }
   return tensors;

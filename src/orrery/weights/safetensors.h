@@ -7,10 +7,10 @@
 
 namespace orrery::weights {
 
-/// Every tensor of the file, zero-copy: the tensors are views of a copy-on-write mapping that lives as long
-/// as any of them. Only the header is read (28 GB open in milliseconds), and it is checked completely. Files
-/// whose data are not aligned for their dtype (a header of odd length) have those tensors copied. Errors:
-/// missing_file and those of safetensors_header.h.
+/// Every tensor of the file, zero-copy: views of copy-on-write mappings that live as long as their tensors;
+/// a large tensor takes its pages along when it goes. Only the header is read (28 GB open in milliseconds),
+/// and it is checked completely. Files whose data are not aligned for their dtype (a header of odd length)
+/// have those tensors copied. Errors: missing_file and those of safetensors_header.h.
 TensorMap open_safetensors(const std::string& path);
 
 /// The same over bytes that are in memory already; `path` is for messages.

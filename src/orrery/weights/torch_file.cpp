@@ -47,7 +47,7 @@ class Storages {
       refuse(Fault::kCorruptArchive, path_, ": record ", shown(name), " has ", record->second.size,
              " bytes, its storage ", expected);
     Bytes& known = known_[name];
-    if (!known.data) known = file_.slice(record->second.offset, record->second.size);
+    if (!known.data) known = file_.part(record->second.offset, record->second.size);
     return known = aligned(known, alignment);
   }
 

@@ -5,6 +5,7 @@
 #include "orrery/ops/conv_winograd.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -223,7 +224,51 @@ void conv_winograd_cpu(const Tensor& y, const Tensor& x, const Tensor& weight, c
   });
 }
 
+/// G w Gᵀ of a panel's kernels for one input channel and tap: `weight` strides over output channels, `out`
+/// over the points.
+void transform_kernels(const float* weight, int64_t stride, float* out, int64_t point) {
+  double columns[4][3][kPanel];  // G w
+  for (int64_t j = 0; j < 3; ++j)
+    for (int64_t o = 0; o < kPanel; ++o) {
+      const float* w = weight + o * stride + j;
+      const double first = w[0], half = .5 * w[0], mid = .5 * w[3], last = w[6];
+      columns[0][j][o] = first;
+      columns[1][j][o] = half + mid + .5 * last;
+      columns[2][j][o] = half - mid + .5 * last;
+      columns[3][j][o] = last;
+    }
+  for (int64_t i = 0; i < 4; ++i)
+    for (int64_t o = 0; o < kPanel; ++o) {
+      const double first = columns[i][0][o], half = .5 * first, mid = .5 * columns[i][1][o],
+                   last = columns[i][2][o];
+      float* to = out + 4 * i * point + o;
+      to[0] = static_cast<float>(first);
+      to[point] = static_cast<float>(half + mid + .5 * last);
+      to[2 * point] = static_cast<float>(half - mid + .5 * last);
+      to[3 * point] = static_cast<float>(last);
+    }
+}
+
+Tensor winograd_weight_cpu(const Tensor& weight) {
+  const Tensor kernels = weight.contiguous();
+  const int64_t panels = kernels.size(0) / kPanel, in = kernels.size(1), taps = kernels.size(2);
+  const Tensor domain = at::empty({taps, kPoints, panels, in, kPanel}, kernels.options());
+  const float* from = kernels.const_data_ptr<float>();
+  float* to = domain.mutable_data_ptr<float>();
+  const int64_t stride = in * taps * 9, point = panels * in * kPanel;
+  at::parallel_for(0, panels * in, row_grain(taps * kPoints * kPanel), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t tap = 0; tap < taps; ++tap)
+        transform_kernels(from + i / in * kPanel * stride + (i % in * taps + tap) * 9, stride,
+                          to + tap * kPoints * point + i * kPanel, point);
+  });
+  return domain;
+}
+
 }  // namespace
 }  // namespace orrery::ops::cpu
 
-TORCH_LIBRARY_IMPL(orrery, CPU, m) { m.impl("conv_winograd", TORCH_FN(orrery::ops::cpu::conv_winograd_cpu)); }
+TORCH_LIBRARY_IMPL(orrery, CPU, m) {
+  m.impl("winograd_weight", TORCH_FN(orrery::ops::cpu::winograd_weight_cpu));
+  m.impl("conv_winograd", TORCH_FN(orrery::ops::cpu::conv_winograd_cpu));
+}
