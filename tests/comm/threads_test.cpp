@@ -17,9 +17,12 @@
 
 #if defined(__SANITIZE_THREAD__)
 // libtorch is not instrumented, so that ThreadSanitizer does not see its reference counts order the last use
-// of a storage before its end. Everything else is reported.
+// of a storage before its end, nor gloo's of a buffer whose connection breaks. Everything else is reported.
 extern "C" const char* __tsan_default_suppressions() {
-  return "race:c10::intrusive_ptr<c10::StorageImpl*::reset_not_null_\n";
+  return "race:c10::intrusive_ptr<c10::StorageImpl*::reset_not_null_\n"
+         "race:gloo::transport::tcp::UnboundBuffer::~UnboundBuffer\n"
+         "race:c10d::ProcessGroupGloo::SendWork::~SendWork\n"
+         "race:c10d::ProcessGroupGloo::RecvWork::~RecvWork\n";
 }
 #endif
 

@@ -1,5 +1,7 @@
 #include "orrery/base/error.h"
 
+#include <new>
+
 namespace orrery {
 
 std::string_view to_string(ErrorKind kind) {
@@ -48,6 +50,21 @@ Error::Error(ErrorKind kind, std::string message, std::string code)
 Error& Error::with(std::string_view doing) {
   what_ += concat(" (while ", doing, ")");
   return *this;
+}
+
+Error current_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return {ErrorKind::kResource, "out of memory"};
+  } catch (const std::exception& error) {
+    const std::string_view what = error.what();
+    return {ErrorKind::kInternal, std::string(what.substr(0, what.find('\n')))};
+  } catch (...) {
+    return {ErrorKind::kInternal, "unknown exception"};
+  }
 }
 
 }  // namespace orrery

@@ -36,6 +36,10 @@ class Error : public std::exception {
   std::string message_, code_, what_;
 };
 
+/// The exception being handled as an Error: one of ours as it is, std::bad_alloc as resource, any other as
+/// internal with its first line (libtorch appends a backtrace). To be called in a catch block.
+Error current_error();
+
 /// The arguments, printed one after the other.
 template <class... Args>
 std::string concat(const Args&... args) {

@@ -22,6 +22,11 @@ spdlog::level::level_enum level_of(Level level) {
   return spdlog::level::info;
 }
 
+std::string& prefix_text() {
+  static std::string text;
+  return text;
+}
+
 spdlog::logger& logger() {
   static const auto instance = [] {
     auto made =
@@ -35,6 +40,13 @@ spdlog::logger& logger() {
 }  // namespace
 
 void set_level(Level level) { logger().set_level(level_of(level)); }
+
+void set_prefix(std::string prefix) {
+  prefix_text() = std::move(prefix);
+  logger().set_pattern(prefix_text() + "%^%l%$: %v");
+}
+
+const std::string& prefix() { return prefix_text(); }
 
 void write(Level level, std::string_view message) { logger().log(level_of(level), message); }
 

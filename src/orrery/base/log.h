@@ -1,4 +1,5 @@
 #pragma once
+#include <string>
 #include <string_view>
 
 #include "orrery/base/error.h"
@@ -10,6 +11,11 @@ enum class Level { kDebug, kInfo, kWarn, kError, kOff };
 
 /// Messages below this level are dropped; kInfo at the start.
 void set_level(Level level);
+
+/// Stands before every message, "[rank 3] " for one of many processes; "" at the start. Set before other
+/// threads log.
+void set_prefix(std::string prefix);
+const std::string& prefix();
 
 void write(Level level, std::string_view message);
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -6,46 +7,32 @@
 #include <vector>
 
 #include "orrery/comm/group.h"
+#include "orrery/comm/mesh_shape.h"
+#include "orrery/comm/ranks.h"
 #include "orrery/comm/split.h"
-#include "orrery/comm/threads.h"
 
 namespace orrery::comm {
 
-/// How many ranks each axis has, all ≥ 1.
-struct MeshShape {
-  int cfg = 1;      // guidance branches: 1 or 2
-  int ring = 1;     // ring attention
-  int ulysses = 1;  // head-split attention
-  int size() const { return cfg * ring * ulysses; }
-  bool operator==(const MeshShape&) const = default;
-};
-
-/// "cfg2 × ring1 × ulysses4"
-std::string to_string(const MeshShape& shape);
-
-/// The groups of one rank. Rank r stands at r = (cfg · rings + ring) · ulysses_size + ulysses: ulysses is the
-/// fastest axis, then ring, then cfg. Used by the thread that is this rank. Movable; groups live as long as
-/// the mesh.
+/// The groups of one rank. Used by the thread that is this rank. Movable; groups live as long as the mesh.
 class Mesh {
  public:
-  struct Groups {
-    std::unique_ptr<Group> cfg, ring, ulysses, sequence, control, world;
-  };
+  /// In the order of kAxes.
+  using Groups = std::array<std::unique_ptr<Group>, kAxes.size()>;
 
-  Mesh(MeshShape shape, int rank, Groups groups, std::shared_ptr<ThreadRanks> threads);
+  Mesh(MeshShape shape, int rank, Groups groups, std::shared_ptr<Ranks> ranks);
 
   const MeshShape& shape() const { return shape_; }
   int rank() const { return rank_; }
   int size() const { return shape_.size(); }
 
-  Group& cfg() const { return *groups_.cfg; }          // the ranks that differ in the guidance branch only
-  Group& ring() const { return *groups_.ring; }        // … in the place on the ring only
-  Group& ulysses() const { return *groups_.ulysses; }  // … in the share of heads only
+  Group& cfg() const { return *groups_[0]; }      // the ranks that differ in the guidance branch only
+  Group& ring() const { return *groups_[1]; }     // … in the place on the ring only
+  Group& ulysses() const { return *groups_[2]; }  // … in the share of heads only
   Group& sequence() const {
-    return *groups_.sequence;
-  }  // ring × ulysses: the ranks that share a branch's tokens, in order
-  Group& control() const { return *groups_.control; }  // all ranks, for decisions: always on the CPU
-  Group& world() const { return *groups_.world; }      // all ranks, for data
+    return *groups_[3];
+  }  // ring × ulysses: those that share a branch's tokens, in order
+  Group& control() const { return *groups_[4]; }  // all ranks, for decisions: always on the CPU
+  Group& world() const { return *groups_[5]; }    // all ranks, for data
 
   /// Says that this rank makes no more exchanges because of `reason`; the others' exchanges then fail. Any
   /// thread.
@@ -57,8 +44,8 @@ class Mesh {
  private:
   MeshShape shape_;
   int rank_;
+  std::shared_ptr<Ranks> ranks_;  // outlives the groups
   Groups groups_;
-  std::shared_ptr<ThreadRanks> threads_;
 };
 
 /// Puts a decorator (fault injection, recording) around a group as it is made, or returns it as it is. `axis`

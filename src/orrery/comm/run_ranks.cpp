@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "orrery/base/error.h"
+#include "orrery/comm/agreement.h"
 #include "orrery/platform/thread.h"
 
 namespace orrery::comm {
@@ -15,6 +16,9 @@ void run_rank(const Mesh& mesh, const std::function<void(const Mesh&)>& fn) {
   try {
     fn(mesh);
     mesh.finish();
+  } catch (const AgreedError&) {
+    mesh.finish();  // the others throw it too, perhaps a moment later
+    throw;
   } catch (const std::exception& e) {
     mesh.fail(e.what());
     throw;

@@ -9,7 +9,8 @@ namespace orrery::comm {
 /// Runs fn(mesh) once per mesh, all of them at the same time: rank 0 on the calling thread, the others on
 /// threads of their own, each in inference mode with `threads` threads for tensor operations. Returns when
 /// all have ended. If one throws, the exchanges of the others fail; then the error that began it is thrown
-/// here, the one of the lowest rank if several did.
+/// here, the one of the lowest rank if several did. An error on which all have agreed (agreement.h) is thrown
+/// by all.
 void run_ranks(std::span<const Mesh> meshes, int threads, const std::function<void(const Mesh&)>& fn);
 
 }  // namespace orrery::comm

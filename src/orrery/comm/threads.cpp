@@ -22,8 +22,7 @@ struct Pending {
 /// `mutex` guards every member, every Pending and every Shared group: exchanges take microseconds and come
 /// between kernels that take much longer, so that one lock is enough and one look sees whether all ranks are
 /// stuck.
-class ThreadRanks {
- public:
+struct ThreadRanks::State {
   struct Rank {
     std::string group;     // its last operation: exchange number `exchange` of `group`
     int64_t exchange = 0;  // from 1; 0 before the first
@@ -31,7 +30,7 @@ class ThreadRanks {
     bool finished = false;
   };
 
-  explicit ThreadRanks(int size) : ranks(static_cast<size_t>(size)) {}
+  explicit State(int size) : ranks(static_cast<size_t>(size)) {}
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -109,7 +108,7 @@ class ThreadExchange final : public Exchange {
       : shared_(std::move(shared)), rank_(rank), pending_(std::move(pending)) {}
 
   std::vector<Message> wait() override {
-    ThreadRanks& all = *shared_->ranks;
+    ThreadRanks::State& all = shared_->ranks->state();
     std::unique_lock lock(all.mutex);
     all.throw_if_failed(rank_);
     auto& waits_for = all.ranks[static_cast<size_t>(rank_)].waits_for;
@@ -147,7 +146,7 @@ class ThreadGroup final : public Group {
     pending->missing =
         static_cast<int>(std::ranges::count_if(from, [](const Extents& e) { return !e.empty(); }));
 
-    ThreadRanks& all = *shared_->ranks;
+    ThreadRanks::State& all = shared_->ranks->state();
     const std::lock_guard lock(all.mutex);
     auto& last = all.ranks[static_cast<size_t>(world_rank)];
     last.group = shared_->name;
@@ -184,17 +183,18 @@ class ThreadGroup final : public Group {
 
 }  // namespace
 
-std::shared_ptr<ThreadRanks> make_thread_ranks(int size) { return std::make_shared<ThreadRanks>(size); }
+ThreadRanks::ThreadRanks(int size) : state_(std::make_unique<State>(size)) {}
+ThreadRanks::~ThreadRanks() = default;
 
-void fail(ThreadRanks& ranks, int rank, std::string_view reason) {
-  const std::lock_guard lock(ranks.mutex);
-  ranks.record_failure(rank, reason);
+void ThreadRanks::fail(int rank, std::string_view reason) {
+  const std::lock_guard lock(state_->mutex);
+  state_->record_failure(rank, reason);
 }
 
-void finish(ThreadRanks& ranks, int rank) {
-  const std::lock_guard lock(ranks.mutex);
-  ranks.ranks[static_cast<size_t>(rank)].finished = true;
-  if (const auto stuck = ranks.stuck()) ranks.record_failure(rank, *stuck);
+void ThreadRanks::finish(int rank) {
+  const std::lock_guard lock(state_->mutex);
+  state_->ranks[static_cast<size_t>(rank)].finished = true;
+  if (const auto stuck = state_->stuck()) state_->record_failure(rank, *stuck);
 }
 
 std::vector<std::unique_ptr<Group>> make_thread_group(std::shared_ptr<ThreadRanks> ranks, std::string name,

@@ -5,22 +5,27 @@
 #include <vector>
 
 #include "orrery/comm/group.h"
+#include "orrery/comm/ranks.h"
 
 namespace orrery::comm {
 
 /// The ranks that are threads of this process, as far as they must know of each other: who waits for what,
-/// who has ended. Shared by all groups over them; its functions may be called on any thread.
-class ThreadRanks;
+/// who has ended. Shared by all groups over them.
+class ThreadRanks final : public Ranks {
+ public:
+  explicit ThreadRanks(int size);
+  ~ThreadRanks() override;
+  void fail(int rank, std::string_view reason) override;
 
-std::shared_ptr<ThreadRanks> make_thread_ranks(int size);
+  /// If others wait for the rank, they fail.
+  void finish(int rank) override;
 
-/// Says that `rank` makes no more exchanges because of `reason`: from now on every waiting or later exchange,
-/// of every rank and in every group, throws an Error of kind peer that names this rank, its last operation
-/// and the reason. The first failure is the one that is told.
-void fail(ThreadRanks& ranks, int rank, std::string_view reason);
+  struct State;
+  State& state() { return *state_; }
 
-/// Says that `rank` has done its work. If others wait for it, they fail as above.
-void finish(ThreadRanks& ranks, int rank);
+ private:
+  std::unique_ptr<State> state_;
+};
 
 /// One group over the given ranks (distinct, in group order), seen from each of its members: [i] is for
 /// members[i]. Messages are handed over by pointer, without a copy. Each rank is one thread; different ranks
