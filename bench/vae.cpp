@@ -6,6 +6,7 @@
 #include <benchmark/benchmark.h>
 #include <c10/core/InferenceMode.h>
 
+#include "orrery/comm/run_ranks.h"
 #include "orrery/ops/channel_norm.h"
 #include "orrery/ops/conv.h"
 #include "orrery/ops/conv_winograd.h"
@@ -37,6 +38,23 @@ BENCHMARK(encode<at::kFloat>)->Args({5, 96, 160})->Unit(benchmark::kMillisecond)
 BENCHMARK(encode<at::kBFloat16>)->Args({5, 96, 160})->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(decode<at::kFloat>)->Args({5, 96, 160})->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(decode<at::kBFloat16>)->Args({5, 96, 160})->Unit(benchmark::kMillisecond)->UseRealTime();
+
+/// Decoding shared by rows over thread ranks of one thread each. Compare them in turns:
+/// --benchmark_filter=decode_shared --benchmark_repetitions=5 --benchmark_enable_random_interleaving=true
+void decode_shared(benchmark::State& state) {
+  const c10::InferenceMode guard;
+  const wan_vae::Config config;
+  static const auto weights = testing::random_vae(config);
+  const Tensor latents = at::randn({16, config.latent_frames(5), 12, 20});
+  for (auto _ : state) {
+    const auto meshes = comm::make_thread_meshes({.ulysses = static_cast<int>(state.range(0))});
+    comm::run_ranks(meshes, 1, [&](const comm::Mesh& mesh) {
+      benchmark::DoNotOptimize(wan_vae::decode(weights, config, latents, {.group = &mesh.ulysses()}));
+    });
+  }
+}
+
+BENCHMARK(decode_shared)->ArgName("ranks")->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 /// Four frames after two, 3×3×3; arguments: channels, rows, columns.
 struct Level {

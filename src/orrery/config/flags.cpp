@@ -158,9 +158,9 @@ std::string parse_words(CLI::App& app, const std::vector<std::string>& words,
   return {};
 }
 
-Arguments parse_arguments(const std::vector<std::string>& words) {
+Arguments parse_arguments(const std::vector<std::string>& words, const std::string& command) {
   Arguments arguments;
-  CLI::App app("Makes a video from a prompt, from an image or from a clip.", "orrery generate");
+  CLI::App app("A video from a prompt, from an image or from a clip.", "orrery " + command);
   app.get_formatter()->column_width(44);
   add_options(app, arguments.request, "What to make");
   add_options(app, arguments.plan, "How to run");

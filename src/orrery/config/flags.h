@@ -14,7 +14,8 @@ class App;
 
 namespace orrery::config {
 
-/// What a command line of `generate` says; fields that it does not name keep their initial values.
+/// What a command line of `generate`, or a command with its options, says; fields that it does not name keep
+/// their initial values.
 struct Arguments {
   Settings settings;
   Plan plan;
@@ -27,7 +28,7 @@ struct Arguments {
 /// the last of several wins. Errors of kind request: unknown options (with the nearest one), missing or
 /// malformed values, words that belong to no option. Errors of kind unsupported: official options that have
 /// no meaning here, with the reason.
-Arguments parse_arguments(const std::vector<std::string>& words);
+Arguments parse_arguments(const std::vector<std::string>& words, const std::string& command = "generate");
 
 /// An official option that is refused, and why.
 struct RefusedOption {

@@ -1,68 +1,54 @@
 #include "orrery/parallel/attention.h"
 
-#include <ATen/ops/cat.h>
-
-#include "orrery/ops/attention.h"
+#include "orrery/base/error.h"
+#include "orrery/parallel/attention_ring.h"
+#include "orrery/parallel/attention_ulysses.h"
+#include "orrery/parallel/tuning.h"
 
 namespace orrery::parallel {
 namespace {
 
-using comm::Extents;
-using comm::Group;
-using comm::Message;
-using comm::split;
-
-TensorSpec spec(const Tensor& like, int64_t tokens, int64_t heads) {
-  return {{tokens, heads, like.size(2)}, like.scalar_type()};
+void check(const comm::Group& sequence, std::span<const Qkv> streams) {
+  ensure(!streams.empty(), "attention: expected at least one stream");
+  const Tensor& first = streams[0].q;
+  bool sharded_before = false;
+  for (const Qkv& s : streams) {
+    const int64_t tokens =
+        s.replicated ? s.length : comm::split(s.length, sequence.size(), sequence.rank()).size();
+    for (const Tensor* t : {&s.q, &s.k, &s.v})
+      ensure(t->dim() == 3 && t->size(0) == tokens && t->size(1) == first.size(1) &&
+                 t->size(2) == first.size(2) && t->scalar_type() == first.scalar_type(),
+             "attention: expected ", first.scalar_type(), " [", tokens, ", ", first.size(1), ", ",
+             first.size(2), "] for ", s.length, " tokens on rank ", sequence.rank(), " of ", sequence.size(),
+             ", got ", t->scalar_type(), " ", t->sizes());
+    ensure(!s.replicated || !sharded_before, "attention: expected replicated streams before sharded ones");
+    sharded_before |= !s.replicated;
+  }
 }
 
-/// [S_r, N, D] each → [S, N_r, D] each.
-Message heads_for_tokens(Group& group, const Message& mine, int64_t length) {
-  const int64_t heads = mine[0].size(1);
-  const auto own_heads = split(heads, group.size(), group.rank());
-  std::vector<Message> to(group.size());
-  std::vector<Extents> from(group.size());
-  for (int i = 0; i < group.size(); ++i) {
-    const auto their_heads = split(heads, group.size(), i);
-    const auto their_tokens = split(length, group.size(), i);
-    for (const auto& t : mine) {
-      to[i].push_back(t.narrow(1, their_heads.begin, their_heads.size()));
-      from[i].push_back(spec(t, their_tokens.size(), own_heads.size()));
-    }
+/// The number of all tokens, then whatever else a call's time depends on.
+Tuning::Shape shape_of(std::span<const Qkv> streams) {
+  const Tensor& q = streams[0].q;
+  Tuning::Shape shape = {0, q.size(1), q.size(2), static_cast<int64_t>(q.scalar_type())};
+  for (const Qkv& s : streams) {
+    shape[0] += s.length;
+    shape.insert(shape.end(), {s.length, s.replicated});
   }
-  const auto parts = group.exchange(std::move(to), from)->wait();
-  Message whole;
-  for (size_t t = 0; t < mine.size(); ++t) {
-    std::vector<Tensor> pieces;
-    for (const auto& part : parts) pieces.push_back(part[t]);
-    whole.push_back(at::cat(pieces, 0));
-  }
-  return whole;
-}
-
-/// [S, N_r, D] → [S_r, N, D].
-Tensor tokens_for_heads(Group& group, const Tensor& mine, int64_t heads) {
-  const int64_t length = mine.size(0);
-  const auto own_tokens = split(length, group.size(), group.rank());
-  std::vector<Message> to(group.size());
-  std::vector<Extents> from(group.size());
-  for (int i = 0; i < group.size(); ++i) {
-    const auto their_tokens = split(length, group.size(), i);
-    to[i].push_back(mine.narrow(0, their_tokens.begin, their_tokens.size()));
-    from[i].push_back(spec(mine, own_tokens.size(), split(heads, group.size(), i).size()));
-  }
-  std::vector<Tensor> pieces;
-  for (auto& part : group.exchange(std::move(to), from)->wait()) pieces.push_back(part[0]);
-  return at::cat(pieces, 1);
+  return shape;
 }
 
 }  // namespace
 
+std::vector<Tensor> attention(const Context& ctx, std::span<const Qkv> streams) {
+  check(ctx.mesh.sequence(), streams);
+  if (ctx.mesh.ulysses().size() == 1) return ring_attention(ctx.mesh, streams);
+  return ctx.tuning.run(ctx.mesh, shape_of(streams), [&](const config::Chunks& chunks) {
+    return ulysses_attention(ctx.mesh, streams, chunks);
+  });
+}
+
 Tensor attention(const Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, int64_t length) {
-  Group& group = ctx.mesh.ulysses();
-  if (group.size() == 1) return ops::attention(q, k, v);
-  const Message whole = heads_for_tokens(group, {q, k, v}, length);
-  return tokens_for_heads(group, ops::attention(whole[0], whole[1], whole[2]), q.size(1));
+  return attention(ctx, std::vector<Qkv>{{q, k, v, length}})[0];
 }
 
 }  // namespace orrery::parallel
