@@ -107,8 +107,22 @@ TEST_F(WanVae, UnpreparedWeightsAreRefused) {
   bind(random, weights, config_);
   weights.post_quant.weight = weights.post_quant.weight.flatten(1);
   expect_error(ErrorKind::kInternal, "prepared", [&] { decode(weights, config_, at::randn({4, 1, 2, 2})); });
-  wan_vae::Weights twice = random_vae(config_);
-  expect_error(ErrorKind::kInternal, "twice", [&] { prepare(twice, at::kFloat); });
+  expect_error(ErrorKind::kInternal, "prepared", [&] {
+    encode(weights, config_, at::zeros({3, 1, 16, 16}));
+  });
+}
+
+TEST_F(WanVae, EachHalfIsPreparedByItselfAndOnce) {
+  wan_vae::Weights weights;
+  RandomVae random;
+  bind(random, weights, config_);
+  prepare_decoder(weights, at::kFloat);
+  EXPECT_EQ(weights.encoder.conv_in.form, wan_vae::Conv::Form::kLoaded);
+  const Tensor latents = at::randn({4, 1, 2, 2}), frames = decode(weights, config_, latents);
+  prepare_encoder(weights, at::kFloat);
+  prepare_decoder(weights, at::kFloat);
+  EXPECT_TRUE(at::equal(decode(weights, config_, latents), frames));
+  EXPECT_EQ(encode(weights, config_, frames).sizes(), latents.sizes());
 }
 
 TEST_F(WanVae, DefaultChunksFitMemory) {
@@ -120,6 +134,25 @@ TEST_F(WanVae, DefaultChunksFitMemory) {
   };
   EXPECT_EQ(sizes(704, 1280), std::vector<int64_t>(24, 1));
   EXPECT_EQ(sizes(64, 64), (std::vector<int64_t>{1, 8, 8, 7}));
+}
+
+TEST_F(WanVae, TilesStreamTheirFramesAndLeaveSmallPicturesAlone) {
+  const Tensor latents = at::randn({4, 3, 5, 4});
+  const Tensor whole = decode(*weights_, config_, latents);
+  EXPECT_TRUE(
+      at::equal(decode(*weights_, config_, latents, {.tiling = wan_vae::Tiling{40, 32, 8, 8}}), whole));
+  const wan_vae::Options tiled{.tiling = wan_vae::Tiling{32, 32, 16, 24}};
+  std::vector<Tensor> parts;
+  decode(
+      *weights_, config_, latents, [&](const Tensor& frames) { parts.push_back(frames); }, tiled);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0].size(1), 1);
+  EXPECT_EQ(parts[1].size(1), 4);
+  const Tensor joined = at::cat(parts, 1);
+  EXPECT_EQ(joined.sizes(), whole.sizes());
+  // The first tile is whole up to where its neighbours begin.
+  const Tensor first = decode(*weights_, config_, latents.narrow(2, 0, 4));
+  EXPECT_TRUE(at::equal(joined.narrow(2, 0, 16).narrow(3, 0, 24), first.narrow(2, 0, 16).narrow(3, 0, 24)));
 }
 
 TEST_F(WanVae, RefusesWrongInputs) {
@@ -135,6 +168,11 @@ TEST_F(WanVae, RefusesWrongInputs) {
   expect_error(ErrorKind::kRequest, "0 or more", [&] {
     decode(*weights_, config_, at::zeros({4, 1, 2, 2}), {.chunk = -1});
   });
+  for (const auto& tiling :
+       {wan_vae::Tiling{16, 16, 24, 16}, wan_vae::Tiling{16, 20, 16, 16}, wan_vae::Tiling{16, 16, 16, 0}})
+    expect_error(ErrorKind::kRequest, "tiling", [&] {
+      decode(*weights_, config_, at::zeros({4, 1, 3, 3}), {.tiling = tiling});
+    });
 }
 
 TEST(WanVaeLatents, BothArithmetics) {

@@ -30,7 +30,8 @@ inline wan_vae::Weights random_vae(const wan_vae::Config& config, at::ScalarType
   wan_vae::Weights weights;
   RandomVae random;
   bind(random, weights, config);
-  prepare(weights, dtype);
+  prepare_encoder(weights, dtype);
+  prepare_decoder(weights, dtype);
   return weights;
 }
 

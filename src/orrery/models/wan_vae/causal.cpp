@@ -13,11 +13,17 @@ namespace {
 
 constexpr int64_t kPast = 2;  // three taps
 
-void zero_border(const Tensor& input, Border border) {
+/// The input's frames within the border are filled, the border around them completed.
+void fill_frames(const Surroundings& around, const Tensor& input, Border border, const Fill& fill) {
+  const int64_t more = border.before + border.after;
+  Tensor pixels = input;
   for (const int64_t dim : {1, 2}) {
     input.narrow(dim, 0, border.before).zero_();
     input.narrow(dim, input.size(dim) - border.after, border.after).zero_();
+    pixels = pixels.narrow(dim, border.before, input.size(dim) - more);
   }
+  fill(pixels);
+  around.rows().fill_border(input, border.before, border.after);
 }
 
 /// The last `count` temporal taps of a prepared weight.
@@ -29,12 +35,12 @@ Tensor last_taps(const Conv& w, int64_t count) {
 
 }  // namespace
 
-Tensor& Memory::next() {
+Tensor& Surroundings::next() {
   if (next_ == slots_.size()) slots_.emplace_back();
   return slots_[next_++];
 }
 
-void Memory::remember(Tensor& slot, const Tensor& frames) const {
+void Surroundings::remember(Tensor& slot, const Tensor& frames) const {
   if (last_)
     slot = Tensor();
   else if (slot.defined() && slot.sizes() == frames.sizes())
@@ -43,32 +49,26 @@ void Memory::remember(Tensor& slot, const Tensor& frames) const {
     slot = frames.clone();
 }
 
-Tensor bordered(at::IntArrayRef shape, Border border, const at::TensorOptions& options) {
+Tensor bordered(const Surroundings& around, at::IntArrayRef shape, Border border,
+                const at::TensorOptions& options, const Fill& fill) {
   const int64_t more = border.before + border.after;
   const Tensor input = at::empty({shape[0], shape[1] + more, shape[2] + more, shape[3]}, options);
-  zero_border(input, border);
+  fill_frames(around, input, border, fill);
   return input;
 }
 
-Tensor interior(const Tensor& input, Border border) {
-  const int64_t more = border.before + border.after;
-  return input.narrow(1, border.before, input.size(1) - more).narrow(2, border.before, input.size(2) - more);
-}
-
-Tensor causal_input(Memory& memory, at::IntArrayRef shape, Border border, const at::TensorOptions& options,
-                    const std::function<void(const Tensor&)>& fill) {
-  Tensor& slot = memory.next();
+Tensor causal_input(Surroundings& around, at::IntArrayRef shape, Border border,
+                    const at::TensorOptions& options, const Fill& fill) {
+  Tensor& slot = around.next();
   const int64_t frames = shape[0], past = slot.defined() || frames > 1 ? kPast : 0;
   const int64_t known = slot.defined() ? slot.size(0) : 0;
   const int64_t more = border.before + border.after;
   const Tensor input = at::empty({past + frames, shape[1] + more, shape[2] + more, shape[3]}, options);
-  // Remembered frames bring their border along.
-  zero_border(input.narrow(0, past, frames), border);
   input.narrow(0, 0, past - std::min(past, known)).zero_();
   if (known > 0) input.narrow(0, past - known, known).copy_(slot);
-  fill(interior(input.narrow(0, past, frames), border));
+  fill_frames(around, input.narrow(0, past, frames), border, fill);
   const int64_t kept = std::min(kPast, past + frames);
-  memory.remember(slot, input.narrow(0, past + frames - kept, kept));
+  around.remember(slot, input.narrow(0, past + frames - kept, kept));
   return input;
 }
 

@@ -21,7 +21,7 @@ int64_t bytes_per_latent_frame(const Config& c, int64_t rows, int64_t columns, a
 
 }  // namespace
 
-std::vector<Chunk> chunks(const Config& config, Options options, int64_t latent_frames, int64_t rows,
+std::vector<Chunk> chunks(const Config& config, const Options& options, int64_t latent_frames, int64_t rows,
                           int64_t columns, at::ScalarType dtype) {
   require(options.chunk >= 0, "VAE chunk: expected 0 or more latent frames, got ", options.chunk);
   const int64_t fitting =

@@ -10,7 +10,7 @@ struct Chunk {
 };
 
 /// The first latent frame, then runs of options.chunk; [H, W] are the clip's pixels.
-std::vector<Chunk> chunks(const Config& config, Options options, int64_t latent_frames, int64_t rows,
+std::vector<Chunk> chunks(const Config& config, const Options& options, int64_t latent_frames, int64_t rows,
                           int64_t columns, at::ScalarType dtype);
 
 }  // namespace orrery::wan_vae

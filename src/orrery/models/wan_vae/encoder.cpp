@@ -3,19 +3,20 @@
 #include "orrery/base/error.h"
 #include "orrery/models/wan_vae/blocks.h"
 #include "orrery/models/wan_vae/chunks.h"
+#include "orrery/models/wan_vae/tiles.h"
 
 namespace orrery::wan_vae {
 namespace {
 
 /// frames [F, H, W, 3] → moments [T, h, w, 2·z].
-Tensor moments(const Encoder& w, const Tensor& frames, Memory& memory) {
-  Tensor x = conv_block(w.conv_in, frames, memory);
+Tensor moments(const Encoder& w, const Tensor& frames, Surroundings& around) {
+  Tensor x = conv_block(w.conv_in, frames, around);
   for (const EncoderLevel& level : w.levels) {
-    for (const ResidualBlock& block : level.resnets) x = residual(block, std::move(x), memory);
-    if (level.downsampler.conv.weight.defined()) x = downsample(level.downsampler, x, memory);
+    for (const ResidualBlock& block : level.resnets) x = residual(block, std::move(x), around);
+    if (level.downsampler.conv.weight.defined()) x = downsample(level.downsampler, x, around);
   }
-  x = mid_block(w.mid, std::move(x), memory);
-  return norm_conv(w.norm_out, w.conv_out, x, memory);
+  x = mid_block(w.mid, std::move(x), around);
+  return norm_conv(w.norm_out, w.conv_out, x, around);
 }
 
 void check(const Config& c, const Tensor& pixels) {
@@ -29,28 +30,43 @@ void check(const Config& c, const Tensor& pixels) {
             c.spatial_factor(), ", got ", pixels.size(2), "×", pixels.size(3));
 }
 
-}  // namespace
-
-Tensor encode(const Weights& weights, const Config& config, const Tensor& pixels, Options options) {
-  check(config, pixels);
+Tensor encode_picture(const Weights& weights, const Config& config, const Tensor& pixels,
+                      const Options& options) {
   const at::ScalarType dtype = weights.quant.weight.scalar_type();
-  const int64_t rows = pixels.size(2), columns = pixels.size(3),
+  const int64_t rows = pixels.size(2), columns = pixels.size(3), factor = config.spatial_factor(),
                 latent_frames = config.latent_frames(pixels.size(1));
   // The other half of the moments is the log-variance, which a deterministic encoder does not use.
   const Pointwise mean = {weights.quant.weight.narrow(0, 0, config.z_dim),
                           weights.quant.bias.narrow(0, 0, config.z_dim)};
-  const Tensor out = at::empty(
-      {config.z_dim, latent_frames, rows / config.spatial_factor(), columns / config.spatial_factor()},
-      pixels.options().dtype(at::kFloat));
-  Memory memory;
+  const parallel::Rows shares(rows / factor, options.group);
+  const auto own = shares.own(factor);
+  const Tensor clip = pixels.narrow(2, own.begin, own.size());
+  const Tensor out = at::empty({config.z_dim, latent_frames, own.size() / factor, columns / factor},
+                               pixels.options().dtype(at::kFloat));
+  Surroundings around(shares);
   for (const Chunk& chunk : chunks(config, options, latent_frames, rows, columns, dtype)) {
-    memory.begin(chunk.first, chunk.last);
+    around.begin(chunk.first, chunk.last);
     const int64_t begin = chunk.first ? 0 : config.frames(chunk.begin), end = config.frames(chunk.end);
-    const Tensor frames = pixels.narrow(1, begin, end - begin).permute({1, 2, 3, 0}).to(dtype);
-    const Tensor latents = pointwise(mean, moments(weights.encoder, frames, memory));
+    const Tensor frames = clip.narrow(1, begin, end - begin).permute({1, 2, 3, 0}).to(dtype);
+    const Tensor latents = pointwise(mean, moments(weights.encoder, frames, around));
     out.narrow(1, chunk.begin, chunk.end - chunk.begin).copy_(latents.permute({3, 0, 1, 2}));
+    if (options.between) options.between();
   }
-  return out;
+  return shares.gather(out, /*dim=*/2);
+}
+
+}  // namespace
+
+Tensor encode(const Weights& weights, const Config& config, const Tensor& pixels, const Options& options) {
+  check(config, pixels);
+  const int64_t factor = config.spatial_factor(), rows = pixels.size(2) / factor,
+                columns = pixels.size(3) / factor;
+  if (!needs_tiles(options, rows, columns, factor)) return encode_picture(weights, config, pixels, options);
+  return blended(rows, columns, *options.tiling, factor, /*scale=*/1, [&](Span down, Span across) {
+    const Tensor tile = pixels.narrow(2, factor * down.begin, factor * down.size)
+                            .narrow(3, factor * across.begin, factor * across.size);
+    return encode_picture(weights, config, tile, options);
+  });
 }
 
 }  // namespace orrery::wan_vae

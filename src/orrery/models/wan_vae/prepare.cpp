@@ -16,7 +16,6 @@ class Preparation {
   explicit Preparation(at::ScalarType dtype) : dtype_(dtype) {}
 
   void operator()(Conv& w, Tiles tiles) const {
-    ensure(w.form == Conv::Form::kLoaded, "wan_vae: weights were prepared twice");
     const Tensor weight = w.weight.to(dtype_);
     const bool winograd = tiles == Tiles::kYes && ops::winograd_fits(weight);
     w.form = winograd ? Conv::Form::kWinograd : Conv::Form::kDirect;
@@ -69,9 +68,10 @@ class Preparation {
 
 }  // namespace
 
-void prepare(Weights& weights, at::ScalarType dtype) {
-  const Preparation prepared(dtype);
+void prepare_encoder(Weights& weights, at::ScalarType dtype) {
   Encoder& e = weights.encoder;
+  if (e.conv_in.form != Conv::Form::kLoaded) return;
+  const Preparation prepared(dtype);
   prepared(e.conv_in, Tiles::kYes);
   for (EncoderLevel& level : e.levels) {
     const bool latent = &level == &e.levels.back();
@@ -81,8 +81,14 @@ void prepare(Weights& weights, at::ScalarType dtype) {
   prepared(e.mid);
   prepared.flatten(e.norm_out);
   prepared(e.conv_out, Tiles::kNo);
+  prepared(weights.quant);
+}
 
+void prepare_decoder(Weights& weights, at::ScalarType dtype) {
   Decoder& d = weights.decoder;
+  if (d.conv_in.form != Conv::Form::kLoaded) return;
+  const Preparation prepared(dtype);
+  prepared(weights.post_quant);
   prepared(d.conv_in, Tiles::kNo);
   prepared(d.mid);
   for (DecoderLevel& level : d.levels) {
@@ -92,9 +98,6 @@ void prepare(Weights& weights, at::ScalarType dtype) {
   }
   prepared.flatten(d.norm_out);
   prepared(d.conv_out, d.levels.size() > 1 ? Tiles::kYes : Tiles::kNo);
-
-  prepared(weights.quant);
-  prepared(weights.post_quant);
 }
 
 }  // namespace orrery::wan_vae

@@ -12,7 +12,7 @@ using Kernel = std::array<int64_t, 3>;  // frames, rows, columns
 
 constexpr Kernel kSpatioTemporal = {3, 3, 3}, kTemporal = {3, 1, 1};
 
-/// A convolution. As loaded, `weight` is [O, I, kt, kh, kw]; prepare() (wan_vae.h) brings it into the form
+/// A convolution. As loaded, `weight` is [O, I, kt, kh, kw]; wan_vae.h's prepare_… bring it into the form
 /// that is computed with: the same in channels-last order, or ops::winograd_weight's.
 struct Conv {
   enum class Form { kLoaded, kDirect, kWinograd };
