@@ -26,10 +26,11 @@ std::string refusal(const std::vector<std::string>& words) {
 }
 
 TEST(Run, RefusesWhatIsNoCommand) {
-  EXPECT_EQ(refusal({}), "2 expected a command: generate or inspect; orrery --help says more");
-  EXPECT_EQ(refusal({"generat"}),
-            "2 unknown command \"generat\" (did you mean generate?); expected generate or inspect");
-  EXPECT_EQ(refusal({"-p", "x"}), "2 unknown command \"-p\"; expected generate or inspect");
+  EXPECT_EQ(refusal({}), "2 expected a command: generate, verify, plan, inspect; orrery --help says more");
+  EXPECT_EQ(
+      refusal({"generat"}),
+      "2 unknown command \"generat\" (did you mean generate?); expected generate, verify, plan, inspect");
+  EXPECT_EQ(refusal({"-p", "x"}), "2 unknown command \"-p\"; expected generate, verify, plan, inspect");
 }
 
 TEST(Run, PrintsVersionAndHelp) {
@@ -55,18 +56,6 @@ TEST(Run, RefusesARequestBeforeItLooksForAModel) {
             "2 unknown option \"--jsn\" (did you mean --json?); --help lists all");
 }
 
-TEST(Generate, RunsInOneProcess) {
-  Environment environment;
-  environment.processes = 4;
-  try {
-    generate({"-p", "x"}, environment);
-    FAIL() << "ran";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
-    EXPECT_THAT(error.what(), HasSubstr("start it once with --ranks 4"));
-  }
-}
-
 TEST(Environment, ReadsTheCacheFolderAsHuggingFaceDoes) {
   ::unsetenv("HF_HUB_CACHE"), ::unsetenv("HUGGINGFACE_HUB_CACHE"), ::unsetenv("HF_HOME"),
       ::unsetenv("XDG_CACHE_HOME"), ::unsetenv("WORLD_SIZE");
@@ -78,10 +67,7 @@ TEST(Environment, ReadsTheCacheFolderAsHuggingFaceDoes) {
   EXPECT_EQ(read_environment().hub, "/hf/hub");
   ::setenv("HF_HUB_CACHE", "/hub", 1);
   EXPECT_EQ(read_environment().hub, "/hub");
-  EXPECT_EQ(read_environment().processes, 1);
-  ::setenv("WORLD_SIZE", "8", 1);
-  EXPECT_EQ(read_environment().processes, 8);
-  ::unsetenv("WORLD_SIZE");
+  EXPECT_FALSE(read_environment().place);
 }
 
 TEST(PlaceOutputs, OneRequestGoesWhereItSays) {

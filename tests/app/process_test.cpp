@@ -1,10 +1,6 @@
 // The program itself, as a shell starts it.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -12,69 +8,23 @@
 
 #include "orrery/base/text.h"
 #include "orrery/media/read.h"
+#include "tests/support/program.h"
 #include "tests/support/temp_dir.h"
-
-extern char** environ;
 
 namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-/// A running orrery whose stdout can be read line by line; stderr goes to a file.
-class Program {
- public:
-  Program(std::vector<std::string> words, const std::string& errors) {
-    words.insert(words.begin(), ORRERY_PROGRAM);
-    std::vector<char*> argv;
-    for (auto& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                     0644);
-    if (posix_spawn(&pid_, ORRERY_PROGRAM, &actions, nullptr, argv.data(), environ) != 0)
-      throw std::runtime_error("no program");
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    out_ = fdopen(ends[0], "r");
-  }
-  ~Program() { fclose(out_); }
-
-  /// The next line, or nothing at the end.
-  std::optional<std::string> line() {
-    std::string text;
-    for (int c; (c = fgetc(out_)) != EOF;) {
-      if (c == '\n') return text;
-      text += static_cast<char>(c);
-    }
-    return text.empty() ? std::nullopt : std::optional(text);
-  }
-
-  void signal(int number) const { kill(pid_, number); }
-
-  /// Reads to the end and gives the exit code (128 + signal if it was killed).
-  int wait() {
-    while (line()) {
-    }
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
- private:
-  pid_t pid_ = 0;
-  FILE* out_ = nullptr;
-};
+using testing::Program;
 
 class ProcessTest : public ::testing::Test {
  protected:
   std::string errors() const { return read_file(temp_ / "errors"); }
-  Program start(const std::vector<std::string>& words) const { return Program(words, temp_ / "errors"); }
+  Program start(std::vector<std::string> words) const {
+    words.insert(words.begin(), ORRERY_PROGRAM);
+    return Program(words, temp_ / "errors");
+  }
 
   std::vector<std::string> files() const {
     std::vector<std::string> names;
@@ -129,6 +79,12 @@ TEST_F(ProcessTest, ABatchGoesOnAfterABadSample) {
   for (const char* made : {"good.mp4", "good.json", "also_good.mp4", "also_good.json"})
     EXPECT_TRUE(fs::exists(temp_.path() / "out" / made)) << made;
   EXPECT_FALSE(fs::exists(temp_.path() / "out/bad.mp4"));
+
+  fs::remove_all(temp_.path() / "out");
+  EXPECT_EQ(start({"generate", "-i", temp_ / "samples.jsonl", "-o", temp_ / "out", "--no-keep-going"}).wait(),
+            2);
+  EXPECT_FALSE(fs::exists(temp_.path() / "out/good.mp4"))
+      << "every sample is checked before the first is made";
 }
 
 TEST_F(ProcessTest, ErrorsAreOneLineAndAnExitCode) {
@@ -141,7 +97,6 @@ TEST_F(ProcessTest, ErrorsAreOneLineAndAnExitCode) {
   refuse(2, "nearest: 96", {"generate", "-p", "x", "-W", "100"});
   refuse(2, "did you mean --prompt?", {"generate", "--promt", "x"});
   refuse(3, "/none", {"generate", "-m", "/none", "-p", "x"});
-  refuse(4, "ring", {"generate", "-p", "x", "--parallel", "r2"});
   refuse(2, "/dev/null", {"generate", "-p", "x", "-o", "/dev/null/x.mp4"});
 }
 

@@ -37,6 +37,7 @@ pipeline::PredictModel open(const fs::path& folder) {
   settings.model = folder;
   auto model = pipeline::open_predict_model(settings, at::kFloat);
   pipeline::load_weights(model, config::WeightStorage::kAuto);
+  pipeline::load_encoder(model);
   return model;
 }
 
@@ -62,18 +63,21 @@ void check(const pipeline::PredictModel& model, const cosmos::Reference& referen
            const Json& c, const pipeline::Clip& clip, const config::Factors& factors, Tolerance tolerance,
            const fs::path& where) {
   const std::string name = c["name"];
-  const auto text = pipeline::embed_prompts(model, request_of(c), clip.guidance != 0);
+  const auto text =
+      pipeline::embed_prompts(model, request_of(c), {.positive = true, .negative = clip.guidance != 0});
   const parallel::Team team({}, factors, 2);
   const auto transformer = model.open_transformer(reference);
   const auto& after = tensors.at(name + "/latents_after_step");
   int64_t step = 0;
-  const auto latents = pipeline::denoise(transformer, reference, team,
-                                         pipeline::prepare_prompts(transformer, text, clip.noise.sizes()),
-                                         clip, {}, [&](const Tensor& x) {
-                                           EXPECT_LE(max_abs_over_rms(x, after[step][0]), tolerance.latents)
-                                               << where << " " << name << " step " << step;
-                                           ++step;
-                                         });
+  pipeline::Hooks hooks;
+  hooks.observe = [&](const std::string& what, const Tensor& x) {
+    if (!what.starts_with("step ")) return;
+    EXPECT_LE(max_abs_over_rms(x, after[step][0]), tolerance.latents) << where << " " << name << " " << what;
+    ++step;
+  };
+  const auto latents =
+      pipeline::denoise(transformer, reference, team,
+                        pipeline::prepare_prompts(transformer, text, clip.noise.sizes()), clip, hooks);
   EXPECT_EQ(step, after.size(0)) << where << " " << name;
   EXPECT_LE(max_abs_over_rms(latents, tensors.at(name + "/latents")[0]), tolerance.latents)
       << where << " " << name;
@@ -108,7 +112,7 @@ void check_diffusers(const fs::path& folder, const config::Factors& factors) {
     clip.conditional_time = c["conditional_frame_timestep"];
     check(model, cosmos::kDiffusers, tensors, c, clip, factors, tolerance_of(description), folder);
     if (const auto rows = tensors.find(name + "/prompt_embeds_rows_0_29_58"); rows != tensors.end()) {
-      const auto text = pipeline::embed_prompts(model, request_of(c), true);
+      const auto text = pipeline::embed_prompts(model, request_of(c), {.positive = true, .negative = true});
       EXPECT_LE(max_abs(text.positive.slice(0, 0, std::nullopt, 29), rows->second[0]), 5e-5);
       EXPECT_LE(max_abs(text.negative.slice(0, 0, std::nullopt, 29),
                         tensors.at(name + "/negative_prompt_embeds_rows_0_29_58")[0]),
@@ -162,6 +166,14 @@ TEST(PredictGolden, Diffusers) {
 TEST(PredictGolden, DiffusersOnFourRanks) {
   for (const auto& folder : golden_folders("pipelines"))
     if (folder.filename() == "cosmos_predict") check_diffusers(folder, {.cfg = 2, .ulysses = 2, .ring = 1});
+}
+
+TEST(PredictGolden, DiffusersOnRings) {
+  for (const auto& folder : golden_folders("pipelines"))
+    if (folder.filename() == "cosmos_predict")
+      for (const auto& factors : {config::Factors{.cfg = 1, .ulysses = 1, .ring = 3},
+                                  config::Factors{.cfg = 2, .ulysses = 2, .ring = 2}})
+        check_diffusers(folder, factors);
 }
 
 TEST(PredictGolden, Official) {

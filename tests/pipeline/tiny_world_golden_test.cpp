@@ -44,6 +44,7 @@ class TinyWorld : public ::testing::TestWithParam<config::Factors> {
     settings.model = (fs::path(ORRERY_SOURCE_DIR) / "models/tiny-world").string();
     auto model = pipeline::open_predict_model(settings, at::kFloat);
     pipeline::load_weights(model, config::WeightStorage::kAuto);
+    pipeline::load_encoder(model);
     return model;
   }
 };
@@ -80,7 +81,8 @@ TEST_P(TinyWorld, MatchesTheReferenceVideos) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, TinyWorld,
                          ::testing::Values(config::Factors{},
-                                           config::Factors{.cfg = 2, .ulysses = 2, .ring = 1}));
+                                           config::Factors{.cfg = 2, .ulysses = 2, .ring = 1},
+                                           config::Factors{.cfg = 1, .ulysses = 1, .ring = 3}));
 
 }  // namespace
 }  // namespace orrery

@@ -17,8 +17,16 @@ struct Command {
 };
 constexpr Command kCommands[] = {
     {"generate", "make a video from a prompt, an image or a clip", generate},
+    {"verify", "make it on many ranks and on one, and say how near they are", verify},
+    {"plan", "say what each way of sharing the work among N ranks costs", plan},
     {"inspect", "say what a checkpoint is", inspect},
 };
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const Command& command : kCommands) all.emplace_back(command.name);
+  return all;
+}
 
 void print_help() {
   std::cout << "usage: orrery COMMAND [OPTIONS]\n\n";
@@ -32,7 +40,7 @@ void print_help() {
 }  // namespace
 
 int run(const std::vector<std::string>& words) {
-  require(!words.empty(), "expected a command: generate or inspect; orrery --help says more");
+  require(!words.empty(), "expected a command: ", join(names()), "; orrery --help says more");
   const std::string& name = words[0];
   if (name == "--help" || name == "-h" || name == "help") return print_help(), 0;
   if (name == "--version") {
@@ -41,13 +49,10 @@ int run(const std::vector<std::string>& words) {
       std::cout << part << " " << version.get<std::string>() << "\n";
     return 0;
   }
-  std::vector<std::string> known;
-  for (const Command& command : kCommands) {
+  for (const Command& command : kCommands)
     if (name == command.name) return command.run({words.begin() + 1, words.end()}, read_environment());
-    known.emplace_back(command.name);
-  }
-  fail(ErrorKind::kRequest, "unknown command ", config::in_quotes(name), did_you_mean(name, known),
-       "; expected ", join(known, " or "));
+  fail(ErrorKind::kRequest, "unknown command ", config::in_quotes(name), did_you_mean(name, names()),
+       "; expected ", join(names()));
 }
 
 }  // namespace orrery::app

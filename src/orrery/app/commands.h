@@ -14,6 +14,8 @@ namespace orrery::app {
 int run(const std::vector<std::string>& words);
 
 int generate(const std::vector<std::string>& words, const Environment& environment);
+int verify(const std::vector<std::string>& words, const Environment& environment);
+int plan(const std::vector<std::string>& words, const Environment& environment);
 int inspect(const std::vector<std::string>& words, const Environment& environment);
 
 /// Gives each sample from input files the file that it is written to: FOLDER/NAME.mp4 (.jpg for a single

@@ -3,9 +3,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
+
+#include "orrery/app/place.h"
 
 namespace orrery::app {
 namespace {
@@ -37,8 +38,12 @@ Environment read_environment() {
   environment.hub = hub_folder();
   std::error_code error;
   environment.program_folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
-  const std::string world = variable("WORLD_SIZE");
-  std::from_chars(world.data(), world.data() + world.size(), environment.processes);
+  environment.place = read_place(
+      [](const std::string& name) {
+        const char* value = std::getenv(name.c_str());
+        return value ? std::optional<std::string>(value) : std::nullopt;
+      },
+      ::getppid());
   environment.terminal = ::isatty(STDERR_FILENO) != 0 && variable("TERM") != "dumb";
   environment.columns = columns_of(STDERR_FILENO);
   return environment;

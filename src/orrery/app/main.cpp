@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   try {
     return orrery::app::run({argv + 1, argv + argc});
   } catch (...) {
-    const orrery::Error error = orrery::app::current_error();
+    const orrery::Error error = orrery::current_error();
     std::cerr << orrery::app::error_line(error) << std::endl;
     return exit_code(error.kind());
   }

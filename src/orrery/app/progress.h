@@ -30,6 +30,9 @@ class ProgressView {
   void finish(const Output& output, const std::string& plan);
   void fail(const Error& error);
 
+  /// Ends a run about which there is nothing more to say.
+  void end() { end_bar(); }
+
  private:
   void end_bar();
   bool is_due(const Progress& progress) const;

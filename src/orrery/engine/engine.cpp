@@ -1,5 +1,6 @@
 #include "orrery/engine/engine.h"
 
+#include <ATen/ops/tensor.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 
 #include "orrery/base/clock.h"
 #include "orrery/base/error.h"
+#include "orrery/comm/agreement.h"
+#include "orrery/comm/collectives.h"
 #include "orrery/config/json.h"
 #include "orrery/engine/machine.h"
 #include "orrery/engine/write.h"
@@ -57,50 +60,149 @@ class Stages {
   Stopwatch watch_;
 };
 
+config::Factors factors_of(const comm::MeshShape& shape) {
+  return {.cfg = shape.cfg, .ulysses = shape.ulysses, .ring = shape.ring};
+}
+
+comm::MeshShape shape_of(const config::Factors& f) {
+  return {static_cast<int>(f.cfg), static_cast<int>(f.ring), static_cast<int>(f.ulysses)};
+}
+
 class PredictEngine final : public Engine {
  public:
-  PredictEngine(const config::Settings& settings, const config::Plan& plan)
+  PredictEngine(const config::Settings& settings, const config::Plan& plan,
+                std::shared_ptr<const comm::Mesh> mesh)
       : plan_(plan),
-        factors_(config::resolve(plan)),
-        threads_(plan.threads > 0 ? static_cast<int>(plan.threads) : platform::detect_cpu().cores),
-        model_(pipeline::open_predict_model(settings, compute_type(plan.dtype))),
-        team_(plan, factors_, threads_) {}
+        factors_(mesh ? factors_of(mesh->shape()) : config::resolve(plan)),
+        team_(make_team(plan, factors_, std::move(mesh))) {
+    comm::compare(team_.control(), "version", versions().dump());
+    comm::compare(team_.control(), "plan", to_json(plan).dump());
+    together([&] { model_ = pipeline::open_predict_model(settings, compute_type(plan.dtype)); });
+    comm::compare(team_.control(), "checkpoint", model_.fingerprint);
+  }
+
+  void check(const config::Request& wanted) const override { (void)prepare(wanted); }
 
   Output run(const config::Request& wanted, const Callbacks& callbacks) override {
-    const c10::InferenceMode inference;
-    const platform::ThreadsGuard cores(threads_);
-    config::Request request = config::complete(wanted, model_.limits);
-    if (request.seed == -1) request.seed = static_cast<int64_t>(std::random_device()());
-    config::validate(request, model_.limits, plan_);
-    request.output = output_path(request);
-    check_writable(*request.output);
-    if (request.save_latents) check_writable(*request.save_latents);
-    const auto& reference = model_.reference(request);
-    const auto given = pipeline::read_given_frames(request, reference);
-    load();
+    return on_all<Output>([&] {
+      const auto [request, given] = ready(wanted);
+      return make(request, given, callbacks);
+    });
+  }
 
-    Stages stages(callbacks);
+  std::vector<Agreement> verify(const config::Request& wanted, const Callbacks& callbacks) override {
+    return on_all<std::vector<Agreement>>([&] {
+      const auto [request, given] = ready(wanted);
+      const Observed many = observe(team_, request, given, callbacks);
+      Observed one;
+      together([&, &request = request, &given = given] {
+        if (writes()) one = observe({plan_, {}, team_.threads()}, request, given, callbacks);
+      });
+      return writes() ? agreements(one, many, shape_of(factors_), model_.dtype) : std::vector<Agreement>();
+    });
+  }
+
+ private:
+  /// A request with nothing left open, and the pixels that it gives.
+  struct Ready {
+    config::Request request;
+    media::Frames given;
+  };
+
+  static parallel::Team make_team(const config::Plan& plan, const config::Factors& factors,
+                                  std::shared_ptr<const comm::Mesh> mesh) {
+    const int cores = plan.threads > 0 ? static_cast<int>(plan.threads) : platform::detect_cpu().cores;
+    if (mesh) return {plan, cores, std::move(mesh)};
+    return {plan, factors, cores};
+  }
+
+  /// Runs a request. If this process alone fails, the others hear of it.
+  template <class T>
+  T on_all(const std::function<T()>& fn) const {
+    const c10::InferenceMode inference;
+    const platform::ThreadsGuard cores(team_.threads());
+    try {
+      return fn();
+    } catch (const comm::AgreedError&) {
+      throw;
+    } catch (...) {
+      team_.fail(current_error().what());
+      throw;
+    }
+  }
+
+  bool writes() const { return team_.control().rank() == 0; }
+
+  void together(const std::function<void()>& fn) const { comm::together(team_.control(), fn); }
+
+  Ready prepare(const config::Request& wanted) const {
+    Ready ready;
+    auto& request = ready.request;
+    together([&] {
+      request = config::complete(wanted, model_.limits);
+      config::validate(request, model_.limits, plan_);
+      request.output = output_path(request);
+      if (writes()) check_writable(request);
+      ready.given = pipeline::read_given_frames(request, model_.reference(request));
+    });
+    comm::compare(team_.control(), "request", to_json(request).dump());
+    if (request.seed == -1)
+      request.seed = comm::agree(team_.control(), static_cast<int64_t>(std::random_device()()));
+    return ready;
+  }
+
+  /// What prepare() gives, with the weights that it needs in their place.
+  Ready ready(const config::Request& wanted) {
+    Ready all = prepare(wanted);
+    together([&] { load(all.request); });
+    return all;
+  }
+
+  void load(const config::Request& request) {
+    if (!loaded_) pipeline::load_weights(model_, plan_.weights);
+    loaded_ = true;
+    if (pipeline::encodes(request)) pipeline::load_encoder(model_);
+  }
+
+  static pipeline::Hooks hooks(Stages& stages, const Callbacks& callbacks) {
     pipeline::Hooks hooks;
     hooks.progress = [&](const std::string& stage, int64_t step, int64_t steps) {
       stages.report(stage, step, steps);
     };
     hooks.cancelled = callbacks.cancelled;
-    const auto video = pipeline::predict(model_, reference, team_, request, given, hooks);
-    stages.report("write", 0, 0);
-    Output output;
-    output.files = write(request, video);
-    output.seed = *request.seed;
-    output.evaluations = video.evaluations;
-    output.stage_seconds = stages.finish();
-    output.json = describe(request, output);
-    return output;
+    return hooks;
   }
 
- private:
-  void load() {
-    if (loaded_) return;
-    pipeline::load_weights(model_, plan_.weights);
-    loaded_ = true;
+  Observed observe(const parallel::Team& team, const config::Request& request, const media::Frames& given,
+                   const Callbacks& callbacks) const {
+    Observed seen;
+    Stages stages(callbacks);
+    auto watching = hooks(stages, callbacks);
+    watching.observe = [&](const std::string& what, const Tensor& value) {
+      seen.emplace_back(what, value.clone());
+    };
+    auto video = pipeline::predict(model_, model_.reference(request), team, request, given, watching);
+    seen.emplace_back("latents", video.latents);
+    seen.emplace_back("frames", at::tensor(at::ArrayRef<uint8_t>(video.frames.rgb)));
+    return seen;
+  }
+
+  Output make(const config::Request& request, const media::Frames& given, const Callbacks& callbacks) {
+    Stages stages(callbacks);
+    const auto video =
+        pipeline::predict(model_, model_.reference(request), team_, request, given, hooks(stages, callbacks));
+    stages.report("write", 0, 0);
+    Output output;
+    output.seed = *request.seed;
+    output.evaluations = video.evaluations;
+    together([&] {
+      if (!writes()) return;
+      output.files = write(request, video);
+      output.stage_seconds = stages.finish();
+      output.json = describe(request, output);
+      if (callbacks.written) callbacks.written(output);
+    });
+    return output;
   }
 
   std::string describe(const config::Request& request, const Output& output) const {
@@ -110,7 +212,8 @@ class PredictEngine final : public Engine {
     plan["parallel"] = config::to_string(factors_);
     plan["dtype"] = name_of(model_.dtype);
     plan["weights"] = model_.storage == weights::Storage::kMapped ? "mapped" : "widened";
-    plan["threads"] = threads_;
+    plan["ranks"] = team_.ranks();
+    plan["threads"] = team_.threads();
     return Json{{"request", config::to_json(request)},
                 {"plan", plan},
                 {"model", model_.layout.transformer},
@@ -123,16 +226,16 @@ class PredictEngine final : public Engine {
 
   config::Plan plan_;
   config::Factors factors_;
-  int threads_;
-  pipeline::PredictModel model_;
   parallel::Team team_;
+  pipeline::PredictModel model_;
   bool loaded_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Engine> Engine::open(const config::Settings& settings, const config::Plan& plan) {
-  return std::make_unique<PredictEngine>(settings, plan);
+std::unique_ptr<Engine> Engine::open(const config::Settings& settings, const config::Plan& plan,
+                                     std::shared_ptr<const comm::Mesh> mesh) {
+  return std::make_unique<PredictEngine>(settings, plan, std::move(mesh));
 }
 
 }  // namespace orrery

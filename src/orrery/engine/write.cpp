@@ -18,6 +18,19 @@ int64_t frame_count(const config::Request& request) {
                                                        : request.num_frames.value();
 }
 
+int64_t pixel_bytes(const config::Request& request) {
+  return 3 * frame_count(request) * request.height.value() * request.width.value();
+}
+
+// Bytes of pixels to a byte of float32 latents: 3 · (4 · 8 · 8) pixels to 16 · 4.
+constexpr int64_t kPixelsPerLatent = 12;
+
+/// How many bytes of pixels make a byte of the file, for pictures that compress badly but are no noise.
+int64_t least_compression(const std::string& path) {
+  if (media::output_kind(path) != media::OutputKind::kVideo) return 2;  // PNG
+  return fs::path(path).extension() == ".mkv" ? 2 : 40;                 // FFV1 or H.264
+}
+
 }  // namespace
 
 std::string output_path(const config::Request& request) {
@@ -29,7 +42,7 @@ std::string output_path(const config::Request& request) {
   return path;
 }
 
-void check_writable(const std::string& path) {
+void check_writable(const std::string& path, int64_t bytes) {
   std::error_code failed;
   const fs::path folder = fs::absolute(path).lexically_normal().parent_path();
   fs::create_directories(folder, failed);
@@ -42,6 +55,16 @@ void check_writable(const std::string& path) {
     throw Error(e.kind(), concat("output: ", folder.string(), " cannot be written: ", e.message()));
   }
   fs::remove(probe, failed);
+  const auto space = fs::space(folder, failed);
+  if (!failed && static_cast<int64_t>(space.available) < bytes)
+    fail(ErrorKind::kResource, "output: ", folder.string(), " has ",
+         human_bytes(static_cast<int64_t>(space.available)), " left; ", path, " takes about ",
+         human_bytes(bytes));
+}
+
+void check_writable(const config::Request& request) {
+  check_writable(request.output.value(), pixel_bytes(request) / least_compression(*request.output));
+  if (request.save_latents) check_writable(*request.save_latents, pixel_bytes(request) / kPixelsPerLatent);
 }
 
 std::vector<std::string> write(const config::Request& request, const pipeline::Video& video) {

@@ -11,9 +11,12 @@ namespace orrery {
 /// request if its kind cannot hold the result.
 std::string output_path(const config::Request& request);
 
-/// Makes the folders above `path` and proves that a file can be written there. Errors: request (a component
-/// is a file, no permission), resource (disk full).
-void check_writable(const std::string& path);
+/// Makes the folders above `path`, proves that a file can be written there and that `bytes` will fit. Errors:
+/// request (a component is a file, no permission), resource (not enough space).
+void check_writable(const std::string& path, int64_t bytes);
+
+/// The same for every file of a completed request, going by its size and what its format makes of pixels.
+void check_writable(const config::Request& request);
 
 /// Writes frames and, where asked, latents, each aside first; returns the files. Errors of media/write.h.
 std::vector<std::string> write(const config::Request& request, const pipeline::Video& video);

@@ -5,7 +5,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/isfinite.h>
 
-#include "orrery/base/error.h"
+#include "orrery/comm/agreement.h"
 #include "orrery/sample/guidance.h"
 #include "orrery/sample/policies.h"
 #include "orrery/sample/unipc.h"
@@ -50,6 +50,15 @@ class Evaluation {
   const Prompts& prompts_;
 };
 
+/// Shows the first blocks of each branch; with one branch to a process, of its own.
+std::unique_ptr<parallel::BlockPolicy> observed(const parallel::Context& ctx, const cosmos::Grid& grid,
+                                                const Hooks& hooks) {
+  return std::make_unique<sample::ObserveBlocks>(
+      ctx, grid.tokens(), Hooks::kObservedBlocks, [&](int64_t forward, int64_t block, const Tensor& state) {
+        if (ctx.caller) hooks.show(concat(forward == 0 ? "" : "negative ", "block ", block + 1), state);
+      });
+}
+
 /// Evaluates once more, looking at every block, and says where it went wrong. The velocity is the same on
 /// every rank, so all of them come here together.
 [[noreturn]] void explain(const parallel::Context& ctx, const Evaluation& evaluation, const Tensor& x,
@@ -58,9 +67,10 @@ class Evaluation {
   (void)evaluation.velocity(x, time, finder);
   const int64_t first =
       blocks - parallel::largest(ctx, finder.first() == finder.kNone ? 0 : blocks - finder.first());
-  fail(ErrorKind::kInternal, "the latents are no longer finite at step ", step + 1, " of ", steps, ", ",
-       first == blocks ? std::string("after the last block") : concat("in block ", first, " of ", blocks),
-       "; nothing is saved");
+  comm::fail_together(
+      ErrorKind::kInternal, "the latents are no longer finite at step ", step + 1, " of ", steps, ", ",
+      first == blocks ? std::string("after the last block") : concat("in block ", first, " of ", blocks),
+      "; nothing is saved");
 }
 
 }  // namespace
@@ -71,13 +81,14 @@ void Hooks::check() const {
 
 Prompts prepare_prompts(const cosmos::Transformer& model, const PromptEmbeds& text, at::IntArrayRef latents) {
   const auto grid = model.grid(latents[1], latents[2], latents[3]);
-  return {model.prepare(grid, text.positive),
-          text.negative.defined() ? model.prepare(grid, text.negative) : cosmos::Prepared{}};
+  const auto prepare = [&](const Tensor& embeds) {
+    return embeds.defined() ? model.prepare(grid, embeds) : cosmos::Prepared{};
+  };
+  return {prepare(text.positive), prepare(text.negative)};
 }
 
 Tensor denoise(const cosmos::Transformer& model, const cosmos::Reference& reference,
-               const parallel::Team& team, const Prompts& prompts, const Clip& clip, const Hooks& hooks,
-               const std::function<void(const Tensor&)>& after_step) {
+               const parallel::Team& team, const Prompts& prompts, const Clip& clip, const Hooks& hooks) {
   const auto grid = model.grid(clip.noise.size(1), clip.noise.size(2), clip.noise.size(3));
   const auto time_kind =
       reference.integer_time ? sample::NetworkTime::kTruncated : sample::NetworkTime::kSigma;
@@ -86,18 +97,21 @@ Tensor denoise(const cosmos::Transformer& model, const cosmos::Reference& refere
     const Evaluation evaluation(ctx, model, grid, clip, prompts);
     sample::UniPC solver(clip.schedule.sigmas, clip.noise);
     for (int64_t i = 0; i < steps; ++i) {
-      const bool stop = parallel::decide(ctx, [&] {
+      const bool stop = parallel::any(ctx, [&] {
         hooks.report("denoise", i, steps);
-        return int64_t{hooks.cancelled && hooks.cancelled()};
+        return hooks.cancelled && hooks.cancelled();
       });
-      if (stop) fail(ErrorKind::kCancelled, "cancelled at step ", i + 1, " of ", steps, "; nothing is saved");
+      if (stop)
+        comm::fail_together(ErrorKind::kCancelled, "cancelled at step ", i + 1, " of ", steps,
+                            "; nothing is saved");
       const float time = sample::network_time(clip.schedule, i, time_kind);
-      parallel::BlockPolicy policy;
-      const Tensor velocity = evaluation.velocity(solver.sample(), time, policy);
+      const auto policy =
+          i == 0 && hooks.observe ? observed(ctx, grid, hooks) : std::make_unique<parallel::BlockPolicy>();
+      const Tensor velocity = evaluation.velocity(solver.sample(), time, *policy);
       if (!at::isfinite(velocity).all().item<bool>())
         explain(ctx, evaluation, solver.sample(), time, i, steps, model.block_count());
       const Tensor& x = solver.step(velocity);
-      if (after_step) parallel::decide(ctx, [&] { return after_step(x), int64_t{0}; });
+      if (ctx.caller) hooks.show(concat("step ", i + 1), x);
     }
     return solver.sample();
   });

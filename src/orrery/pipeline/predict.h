@@ -5,16 +5,19 @@
 namespace orrery::pipeline {
 
 struct Video {
-  media::Frames frames;
+  media::Frames frames;     // on the run's first process; none on the others
   Tensor latents;           // [C, T, h, w] float32: the final latents (of the last chunk of a long video)
   int64_t evaluations = 0;  // of the network per branch, all chunks together
 };
+
+/// Whether a completed request needs the VAE's encoder: it gives frames, or goes on from its own.
+bool encodes(const config::Request& request);
 
 /// The given frames as normalised latents [C, n, h, w] float32, n = 0 without frames; latents: the shape [1,
 /// C, T, h, w] of the whole clip's. Only these frames are encoded: later latents do not depend on them (spec
 /// cosmos-predict2.5 §7.1).
 Tensor encode_given(const PredictModel& model, const cosmos::Reference& reference,
-                    const media::Frames& frames, const Shape& latents);
+                    const media::Frames& frames, const Shape& latents, const wan_vae::Options& options = {});
 
 /// Text, image or video to world: makes what a completed and validated request asks for (spec
 /// cosmos-predict2.5 §1), a long video chunk by chunk (§9.6), in the arithmetic of `reference`

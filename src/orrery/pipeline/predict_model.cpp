@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "orrery/base/error.h"
 #include "orrery/base/text.h"
+#include "orrery/comm/hash.h"
 #include "orrery/config/json.h"
 #include "orrery/models/catalog.h"
 #include "orrery/models/json_config.h"
@@ -64,6 +66,18 @@ std::string variant(const config::Settings& settings, const Layout& layout) {
   return std::string(config::names_of(*settings.variant)[static_cast<size_t>(*settings.variant)]);
 }
 
+/// Adds a checkpoint's tensors or a configuration to the fingerprint.
+void mark(PredictModel& m, const std::string& text) {
+  m.fingerprint = comm::hash_of(concat(m.fingerprint, text));
+}
+
+void mark(PredictModel& m, const weights::TensorMap& tensors) {
+  std::ostringstream all;
+  for (const auto& [name, tensor] : tensors)
+    all << name << ' ' << tensor.scalar_type() << ' ' << tensor.sizes() << '\n';
+  mark(m, all.str());
+}
+
 /// The transformer's tensors under their diffusers names, and what its file calls them.
 struct TransformerFile {
   weights::TensorMap tensors;
@@ -90,6 +104,7 @@ cosmos::TransformerWeights read_transformer(const PredictModel& m, TransformerFi
 
 void read_vae(PredictModel& m) {
   auto tensors = weights::wan_vae_names(weights::open_weights(m.layout.vae));
+  mark(m, tensors);
   if (m.layout.kind == Layout::Kind::kDiffusers)
     m.vae_config = wan_vae::read_config(m.layout.vae + "/config.json");
   else if (const auto first = tensors.find("encoder.conv_in.weight"); first != tensors.end())
@@ -167,10 +182,15 @@ PredictModel open_predict_model(const config::Settings& settings, at::ScalarType
   m.dtype = dtype;
   auto file = open_transformer_file(m.layout);
   m.config = transformer_config(m.layout, file.tensors);
+  mark(m, file.tensors);
   // Every name and shape is checked now; the weights are opened again when they are needed.
   (void)read_transformer(m, std::move(file));
   read_vae(m);
   m.limits = limits_of(m);
+  for (const auto& path :
+       {m.layout.kind == Layout::Kind::kDiffusers ? m.layout.transformer + "/config.json" : "",
+        m.layout.scheduler, m.layout.recommended})
+    if (!path.empty()) mark(m, read_file(path));
   if (m.layout.kind == Layout::Kind::kOfficial) {
     m.scheduler.karras = variant(settings, m.layout) != "pre-trained";
     m.limits.defaults = defaults(cosmos::kOfficial, m.scheduler.karras);
@@ -188,7 +208,12 @@ void load_weights(PredictModel& m, config::WeightStorage storage) {
   m.storage = choose(storage, sizer.bytes(m.dtype));
   if (m.storage == weights::Storage::kWidened)
     m.transformer = read_transformer(m, open_transformer_file(m.layout));
-  wan_vae::prepare(m.vae, kVaeType);
+  wan_vae::prepare_decoder(m.vae, kVaeType);
+  platform::release_free_memory();
+}
+
+void load_encoder(PredictModel& m) {
+  wan_vae::prepare_encoder(m.vae, kVaeType);
   platform::release_free_memory();
 }
 

@@ -31,7 +31,8 @@ struct PredictModel {
   wan_vae::Config vae_config;
   wan_vae::Weights vae;
   SchedulerConfig scheduler;
-  config::Limits limits;  // what it can make, and its defaults
+  config::Limits limits;     // what it can make, and its defaults
+  uint64_t fingerprint = 0;  // of its configurations and of its tensors' names, shapes and dtypes
   at::ScalarType dtype = at::kFloat;
   weights::Storage storage = weights::Storage::kMapped;
 
@@ -52,8 +53,11 @@ struct PredictModel {
 /// the VAE is float32 on a CPU. Errors of find_layout, of the configurations and of the Loader.
 PredictModel open_predict_model(const config::Settings& settings, at::ScalarType dtype);
 
-/// Brings the transformer's weights into the storage that the plan asks for and the VAE's into the form that
-/// its convolutions take.
+/// Brings the transformer's weights into the storage that the plan asks for and the VAE's decoder into the
+/// form that its convolutions take.
 void load_weights(PredictModel& model, config::WeightStorage storage);
+
+/// Does the same for the VAE's encoder, unless it is done: for requests that encode (predict.h).
+void load_encoder(PredictModel& model);
 
 }  // namespace orrery::pipeline

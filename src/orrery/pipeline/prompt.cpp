@@ -84,15 +84,16 @@ Tensor read_tensor(const std::string& path, const std::string& name) {
   return found->second;
 }
 
-PromptEmbeds embed_prompts(const PredictModel& model, const config::Request& request, bool with_negative) {
+PromptEmbeds embed_prompts(const PredictModel& model, const config::Request& request, Branches wanted) {
   Encoder encode(model, request.max_sequence_length);
+  const auto embed = [&](const auto& embeds, const auto& prompt, const char* name, const char* what) {
+    return embeds ? read_embeds(model, *embeds, name) : encode(prompt.value(), what);
+  };
   PromptEmbeds out;
-  out.positive = request.prompt_embeds ? read_embeds(model, *request.prompt_embeds, "prompt_embeds")
-                                       : encode(request.prompt.value(), "prompt");
-  if (!with_negative) return out;
-  out.negative = request.negative_prompt_embeds
-                     ? read_embeds(model, *request.negative_prompt_embeds, "negative_prompt_embeds")
-                     : encode(request.negative_prompt.value(), "negative prompt");
+  if (wanted.positive) out.positive = embed(request.prompt_embeds, request.prompt, "prompt_embeds", "prompt");
+  if (wanted.negative)
+    out.negative = embed(request.negative_prompt_embeds, request.negative_prompt, "negative_prompt_embeds",
+                         "negative prompt");
   return out;
 }
 

@@ -1,0 +1,104 @@
+#include "orrery/app/requests.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "orrery/app/commands.h"
+#include "orrery/app/model_path.h"
+#include "orrery/base/log.h"
+#include "orrery/config/spec_file.h"
+#include "orrery/config/validate.h"
+
+namespace orrery::app {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Request;
+
+/// What the official programs' options mean here.
+void explain(const config::Settings& settings) {
+  if (settings.offload_diffusion_model || settings.offload_tokenizer)
+    log::info(
+        "offload: on the CPU there is nowhere to move a model to; --weights mapped leaves the weights in "
+        "their file");
+  if (settings.offload_text_encoder)
+    log::info("offload: the text encoder is always released once the prompt is encoded");
+  if (settings.disable_guardrails || settings.offload_guardrail_models)
+    log::info("guardrails: there are no guardrail models here");
+}
+
+ProgressStyle style_of(const config::Settings& settings, const Environment& environment) {
+  if (settings.json) return ProgressStyle::kJson;
+  if (settings.quiet) return ProgressStyle::kQuiet;
+  return environment.terminal ? ProgressStyle::kBar : ProgressStyle::kLines;
+}
+
+bool needs_text(const std::vector<Request>& requests) {
+  return std::any_of(requests.begin(), requests.end(),
+                     [](const Request& r) { return !r.prompt_embeds || !r.negative_prompt_embeds; });
+}
+
+void require_one_writer(const std::vector<Request>& requests) {
+  for (size_t i = 1; i < requests.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      require(!requests[i].save_latents || requests[i].save_latents != requests[j].save_latents,
+              "save_latents: ", *requests[i].save_latents, " would be written by ", *requests[j].name,
+              " and by ", *requests[i].name);
+}
+
+/// What needs no checkpoint is refused before one is looked for; the engine checks again, with the
+/// checkpoint's limits.
+void check(const std::vector<Request>& requests, const config::Plan& plan) {
+  for (const Request& request : requests) {
+    try {
+      config::validate(request, {}, plan);
+    } catch (Error& error) {
+      if (requests.size() > 1) error.with("checking " + request.name.value_or(""));
+      throw;
+    }
+  }
+}
+
+}  // namespace
+
+void place_outputs(std::vector<Request>& requests, bool from_files) {
+  for (Request& request : requests) {
+    const std::string file = request.name.value_or("") + (request.num_frames == 1 ? ".jpg" : ".mp4");
+    if (!from_files) {
+      if (request.name && !request.output) request.output = file;
+      continue;
+    }
+    require(request.output.has_value(),
+            "output: expected --output with a folder for the samples of the input files");
+    const fs::path folder = *request.output;
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error)
+      fail(ErrorKind::kResource, "output: cannot make the folder ", folder.string(), ": ", error.message());
+    request.output = (folder / file).string();
+  }
+}
+
+ProgressView progress_view(const Session& session, const config::Settings& settings,
+                           const Environment& environment) {
+  return {settings.json ? std::cout : std::cerr,
+          session.leads() ? style_of(settings, environment) : ProgressStyle::kQuiet, environment.columns};
+}
+
+std::vector<Request> find_requests(const Session& session, config::Arguments& arguments,
+                                   const Environment& environment, bool writes) {
+  std::vector<Request> requests;
+  config::Settings& settings = arguments.settings;
+  session.together([&] {
+    requests = config::read_requests(settings.input, arguments.request);
+    check(requests, arguments.plan);
+    if (writes) require_one_writer(requests);
+    settings = find_model(settings, environment.hub, environment.program_folder, needs_text(requests));
+    if (writes) place_outputs(requests, !settings.input.empty());
+  });
+  if (session.leads()) explain(settings);
+  return requests;
+}
+
+}  // namespace orrery::app

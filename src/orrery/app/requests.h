@@ -1,0 +1,22 @@
+#pragma once
+#include <vector>
+
+#include "orrery/app/environment.h"
+#include "orrery/app/progress.h"
+#include "orrery/app/session.h"
+#include "orrery/config/flags.h"
+
+namespace orrery::app {
+
+/// What the command line and the files that it names ask for, checked as far as that needs no checkpoint; the
+/// settings then name files that exist. `writes`: each request also gets its output (place_outputs,
+/// commands.h). Every process of the session makes the call. Errors: of the files, of config::validate, of
+/// find_model.
+std::vector<config::Request> find_requests(const Session& session, config::Arguments& arguments,
+                                           const Environment& environment, bool writes);
+
+/// Shows progress in the way that settings and terminal ask for; quiet on processes that do not lead.
+ProgressView progress_view(const Session& session, const config::Settings& settings,
+                           const Environment& environment);
+
+}  // namespace orrery::app
