@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "orrery/app/session.h"
 #include "orrery/base/clock.h"
 #include "orrery/base/text.h"
 #include "tests/support/program.h"
@@ -237,6 +238,18 @@ TEST_F(LossTest, RanksDieWithTheirParent) {
          watch.seconds() < 5)
     usleep(10'000);
   EXPECT_LT(watch.seconds(), 5);
+}
+
+TEST(EndIfStuck, EndsTheProcessUnlessTheOthersStopInTime) {
+  const Error error(ErrorKind::kInternal, "rank 2 failed at exchange 7 of group ulysses: boom");
+  { app::EndIfStuck(60).after(error); }
+  EXPECT_EXIT(
+      {
+        app::EndIfStuck stuck(0.1);
+        stuck.after(error);
+        sleep(60);
+      },
+      ::testing::ExitedWithCode(70), "rank 2 failed at exchange 7 of group ulysses: boom");
 }
 
 }  // namespace

@@ -172,7 +172,8 @@ TEST(ThreadGroup, AFailedRankIsNamedToAllWithItsLastOperation) {
                                 "peer: rank 2 failed at exchange 2 of group sequence: out of memory; rank ",
                                 rank, " was at exchange (2|3) of group sequence")));
   const auto meshes = make_thread_meshes({1, 1, 4}, fault);
-  EXPECT_EQ(outcome([&] { run_ranks(meshes, 1, work); }), "resource: out of memory")
+  EXPECT_EQ(outcome([&] { run_ranks(meshes, 1, work); }),
+            "resource: rank 2 failed at exchange 2 of group sequence: out of memory")
       << "the cause is what is thrown";
 }
 
@@ -242,16 +243,20 @@ TEST(RunRanks, RanksRunAtTheSameTimeWithTheirThreadsAndTheFirstOnTheCaller) {
   EXPECT_FALSE(c10::InferenceMode::is_enabled());
 }
 
-TEST(RunRanks, AnyExceptionOfAnyRankIsThrown) {
+TEST(RunRanks, AnyExceptionOfAnyRankIsToldAtOnceAndThrown) {
   const auto meshes = make_thread_meshes({1, 1, 2});
-  EXPECT_THROW(run_ranks(meshes, 1,
-                         [](const Mesh& mesh) {
-                           if (mesh.rank() == 1) throw std::runtime_error("not ours");
-                           agree(mesh.control(), 0);
-                           agree(mesh.control(), 0);
-                           all_gather(mesh.world(), filled(1, 0), 0, std::vector<int64_t>(2, 1));
-                         }),
-               std::runtime_error);
+  const auto work = [](const Mesh& mesh) {
+    if (mesh.rank() == 1) throw std::runtime_error("not ours");
+    agree(mesh.control(), 0);
+    agree(mesh.control(), 0);
+    all_gather(mesh.world(), filled(1, 0), 0, std::vector<int64_t>(2, 1));
+  };
+  const std::string told = "rank 1 failed before its first exchange: not ours";
+  std::vector<std::string> heard;
+  EXPECT_EQ(
+      outcome([&] { run_ranks(meshes, 1, work, [&](const Error& e) { heard.push_back(e.message()); }); }),
+      "internal: " + told);
+  EXPECT_EQ(heard, std::vector<std::string>{told}) << "what others suffer from it is not told";
 }
 
 }  // namespace

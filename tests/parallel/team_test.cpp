@@ -34,7 +34,7 @@ TEST(Team, TheFirstErrorComesBackAndTheTeamLives) {
     });
     ADD_FAILURE() << "nothing was thrown";
   } catch (const Error& e) {
-    EXPECT_EQ(e.message(), "rank one is unwell");
+    EXPECT_EQ(e.message(), "rank 1 failed before its first exchange: rank one is unwell");
   }
   EXPECT_EQ(team.run([](const parallel::Context& ctx) { return at::randn({ctx.mesh.size()}); }).size(0), 3);
 }

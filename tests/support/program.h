@@ -37,8 +37,17 @@ class Program {
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
                                      0644);
-    const int failed = posix_spawnp(&pid_, words[0].c_str(), &actions, nullptr, list(words).data(),
+    // Shells have programs in the background ignore SIGINT; this one is in the foreground.
+    posix_spawnattr_t attributes;
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigdefault(&attributes, &interrupt);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    const int failed = posix_spawnp(&pid_, words[0].c_str(), &actions, &attributes, list(words).data(),
                                     list(environment).data());
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     out_ = fdopen(ends[0], "r");

@@ -74,7 +74,9 @@ class Batch {
   }
 
   void make(const Request& request) {
+    EndIfStuck stuck;
     Callbacks callbacks;
+    callbacks.failed = [&](const Error& error) { stuck.after(error); };
     callbacks.progress = [&](const Progress& p) { view_.update(p); };
     callbacks.cancelled = interrupted;
     callbacks.written = [](const Output& output) {

@@ -63,6 +63,23 @@ int Session::run(const std::function<int()>& fn) const {
   }
 }
 
+EndIfStuck::~EndIfStuck() {
+  const std::lock_guard lock(mutex_);
+  is_over_ = true;
+  over_.notify_all();
+}
+
+void EndIfStuck::after(const Error& error) {
+  const std::lock_guard guard(mutex_);
+  if (thread_) return;
+  thread_.emplace(platform::start_thread("end if stuck", 1, [this, error] {
+    std::unique_lock lock(mutex_);
+    if (over_.wait_for(lock, std::chrono::duration<double>(seconds_), [&] { return is_over_; })) return;
+    std::cerr << error_line(error) << std::endl;
+    ::_exit(exit_code(error.kind()));
+  }));
+}
+
 int run_session(const std::string& command, const std::vector<std::string>& words,
                 const Environment& environment,
                 const std::function<int(const Session& session, config::Arguments& arguments)>& fn) {

@@ -1,6 +1,8 @@
 #pragma once
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "orrery/comm/mesh.h"
 #include "orrery/comm/processes.h"
 #include "orrery/config/flags.h"
+#include "orrery/platform/thread.h"
 
 namespace orrery::app {
 
@@ -41,6 +44,24 @@ class Session {
  private:
   config::Factors factors_;
   std::shared_ptr<const comm::Mesh> mesh_;
+};
+
+/// Ends the process some seconds after a rank has failed, if the other ranks are still inside their
+/// computations; not if it is destroyed before.
+class EndIfStuck {
+ public:
+  explicit EndIfStuck(double seconds = 4) : seconds_(seconds) {}
+  ~EndIfStuck();
+
+  /// The error is printed and gives the exit code. Any thread; the first counts.
+  void after(const Error& error);
+
+ private:
+  const double seconds_;
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool is_over_ = false;
+  std::optional<platform::Thread> thread_;  // uses what stands above
 };
 
 /// A command that makes things with `generate`'s options on many ranks: parses `words`, prints help if it is

@@ -14,7 +14,9 @@ int verify(const std::vector<std::string>& words, const Environment& environment
     bool within = true;
     for (size_t i = 0; i < requests.size(); ++i) {
       view.begin(requests[i].name.value_or("request"), i, requests.size());
+      EndIfStuck stuck;
       Callbacks callbacks;
+      callbacks.failed = [&](const Error& error) { stuck.after(error); };
       callbacks.progress = [&](const Progress& p) { view.update(p); };
       callbacks.cancelled = interrupted;
       const auto all = engine->verify(requests[i], callbacks);

@@ -324,12 +324,13 @@ void Liveness::suspect(int rank, const std::string& reason) {
   state_->beats.notify_all();
 }
 
-void Liveness::fail(std::string_view reason) {
+std::string Liveness::fail(std::string_view reason) {
   State& s = *state_;
   Lock lock(s.mutex);
-  s.record({ErrorKind::kPeer, concat("rank ", s.setting.rank, " failed ", operation(s.mine), ": ", reason)},
-           true);
+  std::string told = concat("rank ", s.setting.rank, " failed ", operation(s.mine), ": ", reason);
+  s.record({ErrorKind::kPeer, told}, true);
   s.tell_failure(lock);
+  return told;
 }
 
 void Liveness::fail(Failure failure) {

@@ -71,8 +71,8 @@ class Liveness {
   /// nothing for a while, `reason` is the failure.
   void suspect(int rank, const std::string& reason);
 
-  /// This rank fails: the others hear of it before this returns, unless the store is lost.
-  void fail(std::string_view reason);
+  /// This rank fails: the others hear of it, as returned, before this returns, unless the store is lost.
+  std::string fail(std::string_view reason);
 
   /// The run fails because of what this rank has found out, in words that name the ranks.
   void fail(Failure failure);

@@ -10,7 +10,7 @@ namespace orrery::comm {
 Mesh::Mesh(MeshShape shape, int rank, Groups groups, std::shared_ptr<Ranks> ranks)
     : shape_(shape), rank_(rank), ranks_(std::move(ranks)), groups_(std::move(groups)) {}
 
-void Mesh::fail(std::string_view reason) const { ranks_->fail(rank_, reason); }
+std::string Mesh::fail(std::string_view reason) const { return ranks_->fail(rank_, reason); }
 
 void Mesh::finish() const { ranks_->finish(rank_); }
 

@@ -34,9 +34,9 @@ class Mesh {
   Group& control() const { return *groups_[4]; }  // all ranks, for decisions: always on the CPU
   Group& world() const { return *groups_[5]; }    // all ranks, for data
 
-  /// Says that this rank makes no more exchanges because of `reason`; the others' exchanges then fail. Any
-  /// thread.
-  void fail(std::string_view reason) const;
+  /// Says that this rank makes no more exchanges because of `reason`; the others' exchanges then fail.
+  /// Returns that as they are told it (ranks.h). Any thread.
+  std::string fail(std::string_view reason) const;
 
   /// Says that this rank has done its work.
   void finish() const;

@@ -25,7 +25,7 @@ class Borrowed final : public Group {
 class SameRanks final : public Ranks {
  public:
   explicit SameRanks(const Mesh& mesh) : mesh_(mesh) {}
-  void fail(int, std::string_view reason) override { mesh_.fail(reason); }
+  std::string fail(int, std::string_view reason) override { return mesh_.fail(reason); }
   void finish(int) override { mesh_.finish(); }
 
  private:

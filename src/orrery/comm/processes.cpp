@@ -30,8 +30,8 @@ Processes::~Processes() = default;
 int Processes::rank() const { return state_->place.rank; }
 int Processes::size() const { return state_->place.size; }
 
-void Processes::fail(int, std::string_view reason) {
-  if (state_->liveness) state_->liveness->fail(reason);
+std::string Processes::fail(int, std::string_view reason) {
+  return state_->liveness ? state_->liveness->fail(reason) : std::string(reason);
 }
 
 void Processes::finish(int) {

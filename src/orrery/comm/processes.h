@@ -32,7 +32,7 @@ class Processes final : public Ranks {
   int size() const;
 
   /// The others have heard of it when this returns, unless they cannot be told. `rank` is the own one.
-  void fail(int rank, std::string_view reason) override;
+  std::string fail(int rank, std::string_view reason) override;
 
   /// A rank that has finished may leave; its next exchange takes that back.
   void finish(int rank) override;

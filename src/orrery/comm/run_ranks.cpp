@@ -12,19 +12,20 @@ namespace orrery::comm {
 namespace {
 
 /// Runs one rank, and tells the others how it ended.
-void run_rank(const Mesh& mesh, const std::function<void(const Mesh&)>& fn) {
+void run_rank(const Mesh& mesh, const std::function<void(const Mesh&)>& fn, const OnFailure& failed) {
   try {
     fn(mesh);
     mesh.finish();
   } catch (const AgreedError&) {
     mesh.finish();  // the others throw it too, perhaps a moment later
     throw;
-  } catch (const std::exception& e) {
-    mesh.fail(e.what());
-    throw;
   } catch (...) {
-    mesh.fail("an exception of unknown type");
-    throw;
+    const Error error = current_error();
+    const std::string told = mesh.fail(error.what());
+    if (mesh.size() == 1 || error.kind() == ErrorKind::kPeer) throw;
+    const Error named(error.kind(), told, error.code());
+    if (failed) failed(named);
+    throw named;
   }
 }
 
@@ -50,21 +51,22 @@ bool is_consequence(const std::exception_ptr& failure) {
 
 }  // namespace
 
-void run_ranks(std::span<const Mesh> meshes, int threads, const std::function<void(const Mesh&)>& fn) {
+void run_ranks(std::span<const Mesh> meshes, int threads, const std::function<void(const Mesh&)>& fn,
+               const OnFailure& failed) {
   std::vector<platform::Thread> others;
   std::vector<std::exception_ptr> failures;
   failures.push_back(failure_of([&] {
     try {
       for (const Mesh& mesh : meshes.subspan(1))
-        others.push_back(
-            platform::start_thread(concat("rank ", mesh.rank()), threads, [&] { run_rank(mesh, fn); }));
+        others.push_back(platform::start_thread(concat("rank ", mesh.rank()), threads,
+                                                [&] { run_rank(mesh, fn, failed); }));
     } catch (const std::exception& e) {
       meshes[0].fail(e.what());
       throw;
     }
     const c10::InferenceMode inference;
     const platform::ThreadsGuard guard(threads);
-    run_rank(meshes[0], fn);
+    run_rank(meshes[0], fn, failed);
   }));
   for (auto& other : others) failures.push_back(failure_of([&] { other.join(); }));
 

@@ -43,9 +43,13 @@ struct ThreadRanks::State {
                            : concat("at exchange ", r.exchange, " of group ", r.group);
   }
 
+  std::string told(int rank, std::string_view reason) const {
+    return concat("rank ", rank, " failed ", operation(rank), ": ", reason);
+  }
+
   void record_failure(int rank, std::string_view reason) {
     if (failure) return;
-    failure = concat("rank ", rank, " failed ", operation(rank), ": ", reason);
+    failure = told(rank, reason);
     changed.notify_all();
   }
 
@@ -186,9 +190,10 @@ class ThreadGroup final : public Group {
 ThreadRanks::ThreadRanks(int size) : state_(std::make_unique<State>(size)) {}
 ThreadRanks::~ThreadRanks() = default;
 
-void ThreadRanks::fail(int rank, std::string_view reason) {
+std::string ThreadRanks::fail(int rank, std::string_view reason) {
   const std::lock_guard lock(state_->mutex);
   state_->record_failure(rank, reason);
+  return state_->told(rank, reason);
 }
 
 void ThreadRanks::finish(int rank) {

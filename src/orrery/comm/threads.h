@@ -15,7 +15,7 @@ class ThreadRanks final : public Ranks {
  public:
   explicit ThreadRanks(int size);
   ~ThreadRanks() override;
-  void fail(int rank, std::string_view reason) override;
+  std::string fail(int rank, std::string_view reason) override;
 
   /// If others wait for the rank, they fail.
   void finish(int rank) override;

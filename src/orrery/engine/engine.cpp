@@ -170,6 +170,7 @@ class PredictEngine final : public Engine {
       stages.report(stage, step, steps);
     };
     hooks.cancelled = callbacks.cancelled;
+    hooks.failed = callbacks.failed;
     return hooks;
   }
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "orrery/comm/mesh.h"
+#include "orrery/comm/run_ranks.h"
 #include "orrery/config/plan.h"
 #include "orrery/config/request.h"
 #include "orrery/config/settings.h"
@@ -25,11 +25,14 @@ struct Progress {
 /// Called on the thread that called run(). `cancelled` is asked at every step; true ends the run with an
 /// Error of kind cancelled and leaves no file. `written` belongs to the run: called where the files were
 /// written, by rank 0; what it throws is the run's error. With ranks that are processes each has its own
-/// callbacks, and any of them may cancel.
+/// callbacks, and any of them may cancel. `failed` hears at once, on any thread, that a rank that is a thread
+/// has failed; the others are then inside their computations, however long those take, and run() throws the
+/// same error when they have ended.
 struct Callbacks {
   std::function<void(const Progress&)> progress;
   std::function<bool()> cancelled;
   std::function<void(const struct Output&)> written = {};
+  comm::OnFailure failed = {};
 };
 
 struct Output {

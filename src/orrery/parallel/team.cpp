@@ -6,7 +6,6 @@
 
 #include "orrery/comm/collectives.h"
 #include "orrery/comm/one_branch.h"
-#include "orrery/comm/run_ranks.h"
 #include "orrery/comm/solo.h"
 #include "orrery/platform/cpu.h"
 
@@ -75,18 +74,20 @@ const Team& Team::for_branches(int branches) const {
   return *sequence_;
 }
 
-Tensor Team::run(const std::function<Tensor(const Context&)>& fn) const {
+Tensor Team::run(const std::function<Tensor(const Context&)>& fn, const comm::OnFailure& failed) const {
   try {
     if (mesh_) return fn(Context{*mesh_, plan_, tuning_[0]});
     Tensor result;
-    comm::run_ranks(comm::make_thread_meshes(shape_), std::max(1, threads_ / ranks()),
-                    [&](const comm::Mesh& mesh) {
-                      Tuning& tuning = tuning_[static_cast<size_t>(mesh.rank())];
-                      const bool caller = mesh.rank() == 0;
-                      Tensor mine = one_branch_ ? fn(Context{comm::one_branch(mesh), plan_, tuning, caller})
-                                                : fn(Context{mesh, plan_, tuning, caller});
-                      if (caller) result = std::move(mine);
-                    });
+    comm::run_ranks(
+        comm::make_thread_meshes(shape_), std::max(1, threads_ / ranks()),
+        [&](const comm::Mesh& mesh) {
+          Tuning& tuning = tuning_[static_cast<size_t>(mesh.rank())];
+          const bool caller = mesh.rank() == 0;
+          Tensor mine = one_branch_ ? fn(Context{comm::one_branch(mesh), plan_, tuning, caller})
+                                    : fn(Context{mesh, plan_, tuning, caller});
+          if (caller) result = std::move(mine);
+        },
+        failed);
     return result;
   } catch (...) {
     for (Tuning& tuning : tuning_) tuning.forget();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "orrery/base/tensor.h"
-#include "orrery/comm/mesh.h"
+#include "orrery/comm/run_ranks.h"
 #include "orrery/parallel/context.h"
 #include "orrery/parallel/tuning.h"
 
@@ -48,8 +48,8 @@ class Team {
 
   /// Runs fn on every rank of this process at once and returns what the call on this thread returned (with
   /// threads: rank 0's). When a rank throws, the others stop at their next exchange and the first error is
-  /// thrown here.
-  Tensor run(const std::function<Tensor(const Context&)>& fn) const;
+  /// thrown here; with threads, `failed` hears it at once (comm::run_ranks).
+  Tensor run(const std::function<Tensor(const Context&)>& fn, const comm::OnFailure& failed = {}) const;
 
   /// Says that this process makes no more exchanges because of `reason`: the others end, too. Nothing where
   /// ranks are threads.

@@ -15,6 +15,7 @@ namespace {
 
 // The first round of trials pays for fresh memory; of the others the best counts, for other programs disturb.
 constexpr size_t kRounds = 4;
+constexpr double kWorthTelling = 1e-3;  // seconds of an attention whose way is logged
 // A way that is not clearly faster than "off" is noise, and needs more exchanges.
 constexpr double kLeastGain = 0.03;
 
@@ -53,7 +54,7 @@ config::Chunks Tuning::choose(const comm::Mesh& mesh, const Shape& shape, const 
   size_t best = 0;
   for (size_t i = 1; i < seconds.size(); ++i)
     if (seconds[i] < seconds[best] && seconds[i] < (1 - kLeastGain) * seconds[0]) best = i;
-  if (mesh.rank() == 0) {
+  if (mesh.rank() == 0 && seconds[0] >= kWorthTelling) {
     std::ostringstream times;
     times.precision(3);
     for (size_t i = 0; i < seconds.size(); ++i)

@@ -93,28 +93,30 @@ Tensor denoise(const cosmos::Transformer& model, const cosmos::Reference& refere
   const auto time_kind =
       reference.integer_time ? sample::NetworkTime::kTruncated : sample::NetworkTime::kSigma;
   const int64_t steps = clip.schedule.evaluations();
-  Tensor latents = team.run([&](const parallel::Context& ctx) {
-    const Evaluation evaluation(ctx, model, grid, clip, prompts);
-    sample::UniPC solver(clip.schedule.sigmas, clip.noise);
-    for (int64_t i = 0; i < steps; ++i) {
-      const bool stop = parallel::any(ctx, [&] {
-        hooks.report("denoise", i, steps);
-        return hooks.cancelled && hooks.cancelled();
-      });
-      if (stop)
-        comm::fail_together(ErrorKind::kCancelled, "cancelled at step ", i + 1, " of ", steps,
-                            "; nothing is saved");
-      const float time = sample::network_time(clip.schedule, i, time_kind);
-      const auto policy =
-          i == 0 && hooks.observe ? observed(ctx, grid, hooks) : std::make_unique<parallel::BlockPolicy>();
-      const Tensor velocity = evaluation.velocity(solver.sample(), time, *policy);
-      if (!at::isfinite(velocity).all().item<bool>())
-        explain(ctx, evaluation, solver.sample(), time, i, steps, model.block_count());
-      const Tensor& x = solver.step(velocity);
-      if (ctx.caller) hooks.show(concat("step ", i + 1), x);
-    }
-    return solver.sample();
-  });
+  Tensor latents = team.run(
+      [&](const parallel::Context& ctx) {
+        const Evaluation evaluation(ctx, model, grid, clip, prompts);
+        sample::UniPC solver(clip.schedule.sigmas, clip.noise);
+        for (int64_t i = 0; i < steps; ++i) {
+          const bool stop = parallel::any(ctx, [&] {
+            hooks.report("denoise", i, steps);
+            return hooks.cancelled && hooks.cancelled();
+          });
+          if (stop)
+            comm::fail_together(ErrorKind::kCancelled, "cancelled at step ", i + 1, " of ", steps,
+                                "; nothing is saved");
+          const float time = sample::network_time(clip.schedule, i, time_kind);
+          const auto policy = i == 0 && hooks.observe ? observed(ctx, grid, hooks)
+                                                      : std::make_unique<parallel::BlockPolicy>();
+          const Tensor velocity = evaluation.velocity(solver.sample(), time, *policy);
+          if (!at::isfinite(velocity).all().item<bool>())
+            explain(ctx, evaluation, solver.sample(), time, i, steps, model.block_count());
+          const Tensor& x = solver.step(velocity);
+          if (ctx.caller) hooks.show(concat("step ", i + 1), x);
+        }
+        return solver.sample();
+      },
+      hooks.failed);
   hooks.report("denoise", steps, steps);
   return latents;
 }

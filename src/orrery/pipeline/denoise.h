@@ -14,6 +14,9 @@ struct Hooks {
   std::function<void(const std::string& stage, int64_t step, int64_t steps)> progress;
   std::function<bool()> cancelled;
 
+  /// Hears at once that a rank that is a thread has failed, on that thread, while others may still compute.
+  comm::OnFailure failed = {};
+
   /// Sees what a run computes on its way, under names that are the same on any plan: "text", "negative text",
   /// "block N" and "negative block N" of the first step's first kObservedBlocks, "step N", "pixels N". With
   /// ranks that are processes, all of them observe or none; those other than rank 0's see parts only.
