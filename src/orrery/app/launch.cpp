@@ -103,6 +103,13 @@ class Ranks {
     return std::any_of(alive_.begin(), alive_.end(), [](pid_t p) { return p != 0; });
   }
 
+  /// Whether all that have not ended are stopped.
+  bool all_stopped() const {
+    for (size_t rank = 0; rank < alive_.size(); ++rank)
+      if (alive_[rank] != 0 && !stopped_[rank]) return false;
+    return true;
+  }
+
   void signal_all(int number) const {
     for (const pid_t pid : alive_)
       if (pid != 0) ::kill(pid, number);
@@ -193,7 +200,7 @@ int launch_processes(const std::string& command, const std::vector<std::string>&
   bool cancelled = false;
   for (ranks.reap(); ranks.any_alive(); ranks.reap()) {
     if (ranks.culprit() && !since_loss) since_loss.emplace();
-    if (since_loss && since_loss->seconds() > ranks.grace()) ranks.end_all();
+    if (since_loss && (since_loss->seconds() > ranks.grace() || ranks.all_stopped())) ranks.end_all();
     const timespec tick = {0, 100'000'000};
     const int number = ::sigtimedwait(&watched, nullptr, &tick);
     if (number == SIGINT || number == SIGTERM) ranks.signal_all(number), cancelled = true;
