@@ -1,7 +1,6 @@
 #include "orrery/ops/rms_norm.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
@@ -18,11 +17,16 @@ Tensor norm_in_double(const Tensor& x, const Tensor& weight) {
   return wide(x) / (wide(x).pow(2).mean(-1, true) + kEps).sqrt() * wide(weight);
 }
 
-Tensor rotate_in_double(const Tensor& x, const Tensor& rope) {
+Tensor rotate_in_double(const Tensor& x, const Tensor& rope, ops::Pairs pairs) {
   const int64_t half = x.size(-1) / 2;
+  const bool adjacent = pairs == ops::Pairs::kAdjacent;
+  const auto first = [&](const Tensor& t) { return adjacent ? t.slice(2, 0, {}, 2) : t.slice(2, 0, half); };
+  const auto second = [&](const Tensor& t) { return adjacent ? t.slice(2, 1, {}, 2) : t.slice(2, half); };
   const Tensor cos = wide(rope).slice(1, 0, half).unsqueeze(1), sin = wide(rope).slice(1, half).unsqueeze(1);
-  const Tensor a = wide(x).slice(2, 0, half), b = wide(x).slice(2, half);
-  return at::cat({a * cos - b * sin, b * cos + a * sin}, 2);
+  const Tensor a = first(wide(x)), b = second(wide(x)), y = at::empty(x.sizes(), at::kDouble);
+  first(y).copy_(a * cos - b * sin);
+  second(y).copy_(b * cos + a * sin);
+  return y;
 }
 
 using Param = std::tuple<Implementation, at::ScalarType, int>;
@@ -53,22 +57,24 @@ TEST_P(RmsNormRope, AgreesWithFloat64) {
   const Tensor x = at::randn({6, 3, width}).to(dtype), weight = at::randn({width}),
                rope = at::randn({6, width});
   for (const bool with_norm : {false, true})
-    for (const bool with_rope : {false, true}) {
-      const Tensor w = with_norm ? weight : Tensor(), r = with_rope ? rope : Tensor();
-      const Tensor y = implementation == Implementation::kReference
-                           ? ops::reference::rms_norm_rope(x, w, r, kEps)
-                           : ops::rms_norm_rope(x, w, r, kEps);
-      Tensor expected = with_norm ? norm_in_double(x, weight) : wide(x);
-      if (with_rope) expected = rotate_in_double(expected, rope);
-      EXPECT_LE(distance(y, expected), rounding(dtype)) << with_norm << with_rope;
-      EXPECT_TRUE(y.is_contiguous());
-    }
+    for (const bool with_rope : {false, true})
+      for (const auto pairs : {ops::Pairs::kHalves, ops::Pairs::kAdjacent}) {
+        const Tensor w = with_norm ? weight : Tensor(), r = with_rope ? rope : Tensor();
+        const Tensor y = implementation == Implementation::kReference
+                             ? ops::reference::rms_norm_rope(x, w, r, kEps, pairs)
+                             : ops::rms_norm_rope(x, w, r, kEps, pairs);
+        Tensor expected = with_norm ? norm_in_double(x, weight) : wide(x);
+        if (with_rope) expected = rotate_in_double(expected, rope, pairs);
+        EXPECT_LE(distance(y, expected), rounding(dtype))
+            << with_norm << with_rope << static_cast<int>(pairs);
+        EXPECT_TRUE(y.is_contiguous());
+      }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RmsNormRope,
                          ::testing::Combine(::testing::ValuesIn(kImplementations),
                                             ::testing::Values(at::kFloat, at::kBFloat16),
-                                            ::testing::Values(2, 30, 44, 128)),
+                                            ::testing::Values(2, 6, 30, 44, 128)),
                          [](const auto& test) {
                            return case_name(std::get<0>(test.param), std::get<1>(test.param),
                                             std::get<2>(test.param));

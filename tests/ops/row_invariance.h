@@ -113,6 +113,10 @@ inline std::vector<InvariantOp> invariant_ops() {
              [](const Tensors& x, const Tensors& w) { return ops::rms_norm_rope(x[0], w[0], x[1], 1e-6); }),
       row_op("rms_norm_rope_bfloat16", bf16,
              [](const Tensors& x, const Tensors& w) { return ops::rms_norm_rope(x[0], w[0], x[1], 1e-6); }),
+      row_op("rms_norm_rope_adjacent", f32,
+             [](const Tensors& x, const Tensors& w) {
+               return ops::rms_norm_rope(x[0], w[0], x[1], 1e-6, ops::Pairs::kAdjacent);
+             }),
       row_op("layer_norm_modulate", f32,
              [](const Tensors& x, const Tensors& w) {
                return ops::layer_norm_modulate(x[0].select(1, 1), w[1], w[1], x[2], 1e-6);

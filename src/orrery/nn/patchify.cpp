@@ -17,4 +17,11 @@ Tensor unpatchify(const Tensor& tokens, int64_t patch, int64_t frames, int64_t r
       .reshape({channels, frames, rows * patch, columns * patch});
 }
 
+Tensor unpack(const Tensor& tokens, int64_t patch, int64_t frames, int64_t rows, int64_t columns) {
+  const int64_t channels = tokens.size(1) / (patch * patch);
+  return tokens.reshape({frames, rows, columns, channels, patch, patch})
+      .permute({3, 0, 1, 4, 2, 5})
+      .reshape({channels, frames, rows * patch, columns * patch});
+}
+
 }  // namespace orrery::nn

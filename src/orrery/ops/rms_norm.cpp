@@ -1,9 +1,9 @@
 #include "orrery/ops/rms_norm.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/rsqrt.h>
+#include <ATen/ops/stack.h>
 #include <torch/library.h>
 
 #include "orrery/base/error.h"
@@ -17,14 +17,18 @@ Tensor reference::rms_norm(const Tensor& x, const Tensor& weight, double eps) {
       .to(x.scalar_type());
 }
 
-Tensor reference::rms_norm_rope(const Tensor& x, const Tensor& weight, const Tensor& rope, double eps) {
+Tensor reference::rms_norm_rope(const Tensor& x, const Tensor& weight, const Tensor& rope, double eps,
+                                Pairs pairs) {
   Tensor y = x.to(at::kFloat);
   if (weight.defined()) y = reference::rms_norm(y, weight, eps);
   if (rope.defined()) {
     const auto angles = rope.unsqueeze(1).chunk(2, -1);  // cos, sin: [S, 1, D/2]
-    const auto halves = y.chunk(2, -1);
-    y = at::cat(
-        {halves[0] * angles[0] - halves[1] * angles[1], halves[1] * angles[0] + halves[0] * angles[1]}, -1);
+    // [S, N, D] as its D/2 pairs: the first of each along `side` 0, the second along `side` 1.
+    const int64_t side = pairs == Pairs::kHalves ? -2 : -1;
+    const auto pair = y.unflatten(-1, side == -2 ? Shape{2, -1} : Shape{-1, 2}).unbind(side);
+    y = at::stack({pair[0] * angles[0] - pair[1] * angles[1], pair[1] * angles[0] + pair[0] * angles[1]},
+                  side)
+            .flatten(-2);
   }
   return y.to(x.scalar_type()).contiguous();
 }
@@ -33,16 +37,18 @@ namespace {
 
 using Signature = Tensor(const Tensor&, const Tensor&, double);
 using RopeSignature = Tensor(const Tensor&, const std::optional<Tensor>&, const std::optional<Tensor>&,
-                             double);
+                             double, int64_t);
 
 Tensor rope_composite(const Tensor& x, const std::optional<Tensor>& weight, const std::optional<Tensor>& rope,
-                      double eps) {
-  return reference::rms_norm_rope(x, weight.value_or(Tensor()), rope.value_or(Tensor()), eps);
+                      double eps, int64_t pairs) {
+  return reference::rms_norm_rope(x, weight.value_or(Tensor()), rope.value_or(Tensor()), eps,
+                                  static_cast<Pairs>(pairs));
 }
 
 Tensor meta(const Tensor& x, const Tensor&, double) { return at::empty(x.sizes(), x.options()); }
 
-Tensor rope_meta(const Tensor& x, const std::optional<Tensor>&, const std::optional<Tensor>&, double) {
+Tensor rope_meta(const Tensor& x, const std::optional<Tensor>&, const std::optional<Tensor>&, double,
+                 int64_t) {
   return at::empty(x.sizes(), x.options());
 }
 
@@ -65,7 +71,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   return op.call(x, weight, eps);
 }
 
-Tensor rms_norm_rope(const Tensor& x, const Tensor& weight, const Tensor& rope, double eps) {
+Tensor rms_norm_rope(const Tensor& x, const Tensor& weight, const Tensor& rope, double eps, Pairs pairs) {
   ensure(x.dim() == 3 && x.is_floating_point(), "rms_norm_rope: expected floating x [S, N, D], got ",
          x.sizes(), " ", x.scalar_type());
   if (weight.defined()) check_weight("rms_norm_rope", x, weight);
@@ -74,7 +80,7 @@ Tensor rms_norm_rope(const Tensor& x, const Tensor& weight, const Tensor& rope, 
          "rms_norm_rope: expected a float32 table of [", x.size(0), ", ", x.size(2),
          "] and an even width, got ", rope.defined() ? rope.sizes() : at::IntArrayRef());
   static const auto op = find_op<RopeSignature>("orrery::rms_norm_rope");
-  return op.call(x, if_defined(weight), if_defined(rope), eps);
+  return op.call(x, if_defined(weight), if_defined(rope), eps, static_cast<int64_t>(pairs));
 }
 
 }  // namespace orrery::ops
@@ -83,7 +89,7 @@ TORCH_LIBRARY_FRAGMENT(orrery, m) {
   m.def("rms_norm(Tensor x, Tensor weight, float eps) -> Tensor");
   m.impl("rms_norm", c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(orrery::ops::reference::rms_norm));
   m.impl("rms_norm", c10::DispatchKey::Meta, TORCH_FN(orrery::ops::meta));
-  m.def("rms_norm_rope(Tensor x, Tensor? weight, Tensor? rope, float eps) -> Tensor");
+  m.def("rms_norm_rope(Tensor x, Tensor? weight, Tensor? rope, float eps, int pairs) -> Tensor");
   m.impl("rms_norm_rope", c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(orrery::ops::rope_composite));
   m.impl("rms_norm_rope", c10::DispatchKey::Meta, TORCH_FN(orrery::ops::rope_meta));
 }

@@ -12,7 +12,7 @@ namespace orrery::parallel {
 struct Tokens {
   Tensor values;  // [S, C]
   Tensor rope;    // [S, D] float32: cos, sin of the token's rotary angles (ops::rms_norm_rope)
-  Tensor frame;   // [S] int32: the latent frame that the token is part of
+  Tensor frame;   // [S] int32: the latent frame, or what else decides which row of Step it uses
 };
 
 /// This rank's contiguous share, as views. Uneven if the ranks do not divide the tokens; the last ranks may

@@ -1,6 +1,8 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include <utility>
+
 #include "orrery/ops/cpu/lanes.h"
 #include "orrery/ops/cpu/rows.h"
 #include "orrery/ops/rms_norm.h"
@@ -14,7 +16,8 @@ struct Job {
   int64_t row_stride, head_stride, heads, width;
   const float *weight, *rope;  // [width] or null, [rows, width] or null
   float eps;
-  void* y;  // contiguous
+  bool adjacent;  // the pairs that rope rotates
+  void* y;        // contiguous
 };
 
 template <class T>
@@ -28,8 +31,11 @@ struct RmsNormRope {
           static_cast<const T*>(job->x) + row * job->row_stride + i % job->heads * job->head_stride;
       T* const y = static_cast<T*>(job->y) + i * job->width;
       const float factor = job->weight ? inverse_rms<W>(x, job->width, job->eps) : 1;
-      if (job->rope)
-        rotate<W>(x, job->weight, factor, job->rope + row * job->width, job->width / 2, y);
+      const float* const angles = job->rope ? job->rope + row * job->width : nullptr;
+      if (angles && job->adjacent)
+        rotate_adjacent<W>(x, job->weight, factor, angles, job->width / 2, y);
+      else if (angles)
+        rotate_halves<W>(x, job->weight, factor, angles, job->width / 2, y);
       else
         for (int64_t j = 0; j < job->width; j += W)
           store<W>(y + j, normal<W>(x, job->weight, factor, j, job->width), job->width - j);
@@ -55,8 +61,8 @@ struct RmsNormRope {
   }
 
   template <int W>
-  static ORRERY_INLINE void rotate(const T* x, const float* weight, float factor, const float* angles,
-                                   int64_t half, T* y) {
+  static ORRERY_INLINE void rotate_halves(const T* x, const float* weight, float factor, const float* angles,
+                                          int64_t half, T* y) {
     for (int64_t j = 0; j < half; j += W) {
       const Floats<W> a = normal<W>(x, weight, factor, j, half),
                       b = normal<W>(x + half, weight ? weight + half : nullptr, factor, j, half);
@@ -65,10 +71,45 @@ struct RmsNormRope {
       store<W>(y + half + j, b * cos + a * sin, half - j);
     }
   }
+
+  /// W channels at a time, W/2 pairs.
+  template <int W>
+  static ORRERY_INLINE void rotate_adjacent(const T* x, const float* weight, float factor,
+                                            const float* angles, int64_t half, T* y) {
+    const Floats<W> sign = signs<W>(kLanes<W>);
+    for (int64_t j = 0; j < 2 * half; j += W) {
+      const int64_t pair = j / 2;
+      const Floats<W> v = normal<W>(x, weight, factor, j, 2 * half);
+      const Floats<W> cos = for_pairs<W>(load<W>(angles + pair, half - pair), kLanes<W>),
+                      sin = for_pairs<W>(load<W>(angles + half + pair, half - pair), kLanes<W>);
+      store<W>(y + j, v * cos + swapped<W>(v, kLanes<W>) * (sign * sin), 2 * half - j);
+    }
+  }
+
+  template <int W>
+  static constexpr std::make_integer_sequence<int, W> kLanes = {};
+
+  /// −1, 1, −1, 1, …
+  template <int W, int... kLane>
+  static ORRERY_INLINE Floats<W> signs(std::integer_sequence<int, kLane...>) {
+    return Floats<W>{(kLane % 2 ? 1.0f : -1.0f)...};
+  }
+
+  /// The first W/2 lanes, each twice.
+  template <int W, int... kLane>
+  static ORRERY_INLINE Floats<W> for_pairs(const Floats<W>& v, std::integer_sequence<int, kLane...>) {
+    return __builtin_shufflevector(v, v, (kLane / 2)...);
+  }
+
+  /// Lanes 1, 0, 3, 2, …
+  template <int W, int... kLane>
+  static ORRERY_INLINE Floats<W> swapped(const Floats<W>& v, std::integer_sequence<int, kLane...>) {
+    return __builtin_shufflevector(v, v, (kLane ^ 1)...);
+  }
 };
 
 Tensor run(const Tensor& x, int64_t rows, int64_t heads, int64_t row_stride, int64_t head_stride,
-           const std::optional<Tensor>& weight, const std::optional<Tensor>& rope, double eps) {
+           const std::optional<Tensor>& weight, const std::optional<Tensor>& rope, double eps, Pairs pairs) {
   Tensor y = at::empty(x.sizes(), x.options());
   if (y.numel() == 0) return y;
   const Tensor wide = weight ? weight->to(at::kFloat).contiguous() : Tensor(),
@@ -81,6 +122,7 @@ Tensor run(const Tensor& x, int64_t rows, int64_t heads, int64_t row_stride, int
                 weight ? wide.const_data_ptr<float>() : nullptr,
                 rope ? angles.const_data_ptr<float>() : nullptr,
                 static_cast<float>(eps),
+                pairs == Pairs::kAdjacent,
                 y.data_ptr()};
   if (x.scalar_type() == at::kFloat)
     for_rows<RmsNormRope<float>>(rows * heads, job.width, job);
@@ -92,15 +134,17 @@ Tensor run(const Tensor& x, int64_t rows, int64_t heads, int64_t row_stride, int
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   if (!has_kernel(x)) return reference::rms_norm(x, weight, eps);
   const Tensor rows = x.contiguous();
-  return run(rows, rows.numel() / std::max<int64_t>(1, rows.size(-1)), 1, rows.size(-1), 0, weight, {}, eps);
+  return run(rows, rows.numel() / std::max<int64_t>(1, rows.size(-1)), 1, rows.size(-1), 0, weight, {}, eps,
+             Pairs::kHalves);
 }
 
 Tensor rms_norm_rope(const Tensor& x, const std::optional<Tensor>& weight, const std::optional<Tensor>& rope,
-                     double eps) {
+                     double eps, int64_t pairs_code) {
+  const auto pairs = static_cast<Pairs>(pairs_code);
   if (!has_kernel(x))
-    return reference::rms_norm_rope(x, weight.value_or(Tensor()), rope.value_or(Tensor()), eps);
+    return reference::rms_norm_rope(x, weight.value_or(Tensor()), rope.value_or(Tensor()), eps, pairs);
   const Tensor heads = x.stride(2) == 1 ? x : x.contiguous();
-  return run(heads, heads.size(0), heads.size(1), heads.stride(0), heads.stride(1), weight, rope, eps);
+  return run(heads, heads.size(0), heads.size(1), heads.stride(0), heads.stride(1), weight, rope, eps, pairs);
 }
 
 }  // namespace
