@@ -17,16 +17,20 @@ TEST(Resize, EqualSizeChangesNothing) {
   const Frames clip = waves(2, 11, 7);
   EXPECT_EQ(cover_crop(clip, 11, 7), clip);
   EXPECT_EQ(stretch_nearest(clip, 11, 7), clip);
-  for (const Filter filter : {Filter::kBilinear, Filter::kBicubic, Filter::kLanczos})
+  for (const Filter filter : {Filter::kBilinear, Filter::kBicubic, Filter::kLanczos}) {
     EXPECT_EQ(stretch_pil(clip, 11, 7, filter), clip);
+    EXPECT_EQ(stretch_torch(clip, 11, 7, filter), clip);
+  }
 }
 
 TEST(Resize, FlatColoursStayFlat) {
   for (const auto& [height, width] : {std::pair<int64_t, int64_t>{5, 40}, {40, 5}, {64, 64}, {1, 1}}) {
     const Frames expected = flat(1, height, width, 255, 0, 77);
     EXPECT_EQ(cover_crop(flat(1, 17, 23, 255, 0, 77), height, width), expected);
-    for (const Filter filter : {Filter::kBilinear, Filter::kBicubic, Filter::kLanczos})
+    for (const Filter filter : {Filter::kBilinear, Filter::kBicubic, Filter::kLanczos}) {
       EXPECT_EQ(stretch_pil(flat(1, 17, 23, 255, 0, 77), height, width, filter), expected);
+      EXPECT_EQ(stretch_torch(flat(1, 17, 23, 255, 0, 77), height, width, filter), expected);
+    }
   }
 }
 
@@ -37,6 +41,8 @@ TEST(Resize, FramesDoNotMix) {
     EXPECT_EQ(slice(cover_crop(clip, 16, 16), f, 1), cover_crop(one, 16, 16));
     EXPECT_EQ(slice(stretch_pil(clip, 16, 50, Filter::kLanczos), f, 1),
               stretch_pil(one, 16, 50, Filter::kLanczos));
+    EXPECT_EQ(slice(stretch_torch(clip, 7, 50, Filter::kBicubic), f, 1),
+              stretch_torch(one, 7, 50, Filter::kBicubic));
     EXPECT_EQ(slice(stretch_nearest(clip, 7, 50), f, 1), stretch_nearest(one, 7, 50));
   }
 }
@@ -74,6 +80,7 @@ TEST(Resize, RefusesWhatHasNoPixels) {
   expect_error(ErrorKind::kRequest, "expected frames", [] { cover_crop({}, 4, 4); });
   expect_error(ErrorKind::kRequest, "positive size, got 0 × 4", [&] { stretch_nearest(clip, 0, 4); });
   expect_error(ErrorKind::kRequest, "positive size", [&] { stretch_pil(clip, 4, -1, Filter::kBicubic); });
+  expect_error(ErrorKind::kRequest, "positive size", [&] { stretch_torch(clip, 0, 4, Filter::kBicubic); });
   expect_error(ErrorKind::kRequest, "positive size", [&] { enlarge_nearest(clip, 0); });
   const Frames clips[] = {clip, waves(1, 4, 5)};
   const int64_t zero[] = {0}, one[] = {1};

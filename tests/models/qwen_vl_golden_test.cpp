@@ -1,5 +1,5 @@
 #include "orrery/base/error.h"
-#include "orrery/models/qwen_vl/text_encoder.h"
+#include "orrery/models/qwen_vl/image_prompt.h"
 #include "orrery/models/tokenizer/chat_template.h"
 #include "orrery/weights/names.h"
 #include "orrery/weights/source.h"
@@ -141,14 +141,8 @@ TEST(QwenVlGolden, EveryWeightMatters) {
       });
 }
 
-/// Qwen-Image's use of the same encoder: the last hidden state without the first 34 rows, cut to a length
-/// (spec qwen-image §8).
+/// What Qwen-Image conditions on (spec qwen-image §8); a batch is one prompt after the other.
 TEST(QwenVlGolden, QwenImageEmbeddings) {
-  constexpr int64_t kPrefix = 34, kLongest = 1024;
-  const std::string system =
-      "Describe the image by detailing the color, shape, size, texture, quantity, text, spatial "
-      "relationships of the objects "
-      "and background:";
   double worst = 0;
   int rows = 0;
   for_each_layout([&](const Golden& g) {
@@ -156,16 +150,20 @@ TEST(QwenVlGolden, QwenImageEmbeddings) {
       if (!c.contains("prompts")) continue;
       for (size_t row = 0; row < c["prompts"].size(); ++row) {
         SCOPED_TRACE(concat(c["name"], " row ", row));
-        const tokenizer::ChatMessage messages[] = {{"system", {{.text = system}}},
-                                                   {"user", {{.text = c["prompts"][row]}}}};
-        Ids ids = g.encoder.tokenizer.encode(render_chat(messages, {.add_generation_prompt = true}));
-        const auto wanted = c["max_sequence_length"].get<int64_t>();
-        ids.resize(std::min(ids.size(), static_cast<size_t>(kPrefix + std::min(wanted, kLongest))));
-        const Tensor got = all_states(g.encoder, ids).back().slice(0, kPrefix);
+        const auto prompt = c["prompts"][row].get<std::string>();
+        const auto limit = c["max_sequence_length"].get<int64_t>();
+        const auto whole = image_prompt_ids(g.encoder.tokenizer, g.encoder.config.image_token, prompt, {},
+                                            PromptTemplate::kText, 1 << 20);
+        const auto encoded =
+            encode_image_prompt(g.encoder, prompt, {}, PromptTemplate::kText, limit, at::kFloat);
+        EXPECT_EQ(encoded.kept, std::min(whole.kept, limit));
+        EXPECT_EQ(encoded.dropped, whole.kept - encoded.kept);
+        const Tensor& got = encoded.embeddings;
         const Tensor expected = g(c, "prompt_embeds")[static_cast<int64_t>(row)].slice(0, 0, got.size(0));
-        if (c["mask"] == "given") {
-          EXPECT_EQ(g(c, "prompt_embeds_mask")[static_cast<int64_t>(row)].sum().item<int64_t>(), got.size(0));
-        }
+        EXPECT_EQ(c["mask"] == "given"
+                      ? g(c, "prompt_embeds_mask")[static_cast<int64_t>(row)].sum().item<int64_t>()
+                      : g(c, "prompt_embeds").size(1),
+                  encoded.kept);
         const double off = testing::max_abs(got, expected);
         EXPECT_LE(off, kEmbeddings);
         worst = std::max(worst, off);

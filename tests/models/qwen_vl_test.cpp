@@ -1,10 +1,10 @@
-#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "orrery/models/qwen_vl/text_encoder.h"
+#include "tests/models/qwen_vl_hash.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temp_dir.h"
 
@@ -15,34 +15,6 @@ using testing::expect_error;
 using Ids = std::vector<int32_t>;
 using Json = nlohmann::json;
 
-/// Fills weights from names alone (spec qwen-image §11.2).
-class HashFill final : public nn::Visitor<HashFill> {
- public:
-  void tensor(const std::string& name, Tensor& t, const Shape& shape) {
-    const std::string key = "model." + name;
-    t = at::empty(shape, at::kFloat);
-    const double fan_in = static_cast<double>(t.numel()) / static_cast<double>(t.size(0));
-    const bool bias = name.ends_with(".bias"), norm = t.dim() == 1 && name.ends_with(".weight");
-    const double base = norm ? 1 : 0, amplitude = bias || norm ? 0.1 : std::sqrt(3 / fan_in);
-    for (int64_t i = 0; i < t.numel(); ++i)
-      t.data_ptr<float>()[i] =
-          static_cast<float>(base + amplitude * unit(fnv(key), static_cast<uint32_t>(i)));
-  }
-
-  static uint32_t fnv(const std::string& key) {
-    uint32_t hash = 0x811C9DC5;
-    for (const char c : key) hash = (hash ^ static_cast<uint8_t>(c)) * 0x01000193;
-    return hash;
-  }
-
-  static double unit(uint32_t hash, uint32_t i) {
-    uint32_t x = hash + i * 0x9E3779B9;
-    x = (x ^ x >> 16) * 0x85EBCA6B;
-    x = (x ^ x >> 13) * 0xC2B2AE35;
-    return static_cast<double>(x ^ x >> 16) / 2147483648.0 - 1;
-  }
-};
-
 TextConfig tiny_config() {
   return {.vocab_size = 64,
           .hidden_size = 32,
@@ -52,12 +24,14 @@ TextConfig tiny_config() {
           .kv_heads = 2,
           .head_dim = 8,
           .rms_norm_eps = 1e-6,
-          .rope_theta = 1e6};
+          .rope_theta = 1e6,
+          .rope_sections = {1, 1, 2},
+          .image_token = 55};
 }
 
 TextWeights tiny_weights() {
   TextWeights weights;
-  HashFill fill;
+  HashFill fill("model.");
   bind(fill, weights, tiny_config());
   return weights;
 }
@@ -76,11 +50,6 @@ TEST(QwenVlText, HashRule) {
   EXPECT_DOUBLE_EQ(HashFill::unit(0x037e0615, 0), -0.8951670681126416);
   EXPECT_DOUBLE_EQ(HashFill::unit(0x037e0615, 3), 0.30489405477419496);
 }
-
-struct Printed {
-  double sum, norm;
-  std::vector<float> first, last;
-};
 
 /// Spec qwen2.5-vl-text Part D, "Text".
 TEST(QwenVlText, PrintedNumbers) {
@@ -101,14 +70,76 @@ TEST(QwenVlText, PrintedNumbers) {
   ASSERT_EQ(states.size(), 3u);
   for (size_t i = 0; i < states.size(); ++i) {
     SCOPED_TRACE(i);
-    const Tensor flat = states[i].flatten();
-    EXPECT_NEAR(flat.sum(at::kDouble).item<double>(), printed[i].sum, 3e-4);
-    EXPECT_NEAR(flat.to(at::kDouble).norm().item<double>(), printed[i].norm, 3e-5);
-    for (size_t j = 0; j < printed[i].first.size(); ++j)
-      EXPECT_NEAR(flat[static_cast<int64_t>(j)].item<float>(), printed[i].first[j], 1e-5);
-    for (int64_t j = 0; j < 4; ++j)
-      EXPECT_NEAR(flat[flat.numel() - 4 + j].item<float>(), printed[i].last[static_cast<size_t>(j)], 1e-5);
+    expect_printed(states[i], printed[i]);
   }
+}
+
+const Ids kMixed = {10, 11, 2, 55, 55, 55, 55, 55, 55, 3, 12, 13};
+
+EncodedImage two_by_three() { return {hashed("input.image_embeds", {6, 32}, std::sqrt(3.0)), {2, 3}}; }
+
+/// The same, "Mixed".
+TEST(QwenVlText, PrintedNumbersWithAPicture) {
+  const EncodedImage image = two_by_three();
+  const auto weights = tiny_weights();
+  const TextInput input = text_input(weights, tiny_config(), kMixed, {&image, 1}, at::kFloat);
+  EXPECT_EQ(longs(input.positions),
+            (std::vector<int64_t>{0, 1, 2, 3, 3, 3, 3, 3, 3, 6, 7, 8, 0, 1, 2, 3, 3, 3,
+                                  4, 4, 4, 6, 7, 8, 0, 1, 2, 3, 4, 5, 3, 4, 5, 6, 7, 8}));
+  EXPECT_TRUE(input.embeddings.slice(0, 3, 9).equal(image.rows));
+  std::vector<Tensor> states;
+  run_text(weights, tiny_config(), input, [&](int64_t, const Tensor& state) { states.push_back(state); });
+  ASSERT_EQ(states.size(), 3u);
+  expect_printed(states[1], {-16.144476, 21.797020, {-0.161008f, 1.422831f, 1.532318f, -0.388439f}, {}});
+  expect_printed(states[2], {-10.306506,
+                             19.736500,
+                             {0.556542f, 1.292489f, 1.850597f, 0.261069f},
+                             {0.209541f, 1.171825f, 0.982924f, -1.080194f}});
+  EXPECT_TRUE(last_hidden_state(weights, tiny_config(), input).equal(states[2]));
+}
+
+/// Spec §7.6, the example with two pictures.
+TEST(QwenVlText, PositionsOfTwoPictures) {
+  const Ids ids = {1, 1, 2, 55, 55, 55, 55, 55, 55, 3, 1, 1, 2, 55, 55, 55, 55, 3, 1};
+  const EncodedImage images[] = {two_by_three(), {hashed("input.image_embeds", {4, 32}, 1), {2, 2}}};
+  const auto positions = text_input(tiny_weights(), tiny_config(), ids, images, at::kFloat).positions;
+  EXPECT_EQ(longs(positions[0]),
+            (std::vector<int64_t>{0, 1, 2, 3, 3, 3, 3, 3, 3, 6, 7, 8, 9, 10, 10, 10, 10, 12, 13}));
+  EXPECT_EQ(longs(positions[1]),
+            (std::vector<int64_t>{0, 1, 2, 3, 3, 3, 4, 4, 4, 6, 7, 8, 9, 10, 10, 11, 11, 12, 13}));
+  EXPECT_EQ(longs(positions[2]),
+            (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 3, 4, 5, 6, 7, 8, 9, 10, 11, 10, 11, 12, 13}));
+}
+
+TEST(QwenVlText, WithoutPicturesTheirTokenIsOneLikeOthers) {
+  const auto weights = tiny_weights();
+  const auto input = text_input(weights, tiny_config(), kMixed, {}, at::kFloat);
+  EXPECT_TRUE(input.embeddings[3].equal(weights.embedding[55]));
+  EXPECT_EQ(longs(input.positions[2]), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+}
+
+TEST(QwenVlText, RefusesPicturesThatDoNotFitTheText) {
+  const auto weights = tiny_weights();
+  const auto input = [&](const TextConfig& config, const Ids& ids, const std::vector<EncodedImage>& images) {
+    return text_input(weights, config, ids, images, at::kFloat);
+  };
+  const EncodedImage image = two_by_three();
+  expect_error(ErrorKind::kRequest, "2 places for the 6 rows of picture 1", [&] {
+    input(tiny_config(), {1, 55, 55, 1, 55, 55, 55, 55}, {image});
+  });
+  expect_error(ErrorKind::kRequest, "places for 1 of the 2 pictures", [&] {
+    input(tiny_config(), kMixed, {image, image});
+  });
+  Ids seven = kMixed;
+  seven.insert(seven.begin() + 3, 55);
+  expect_error(ErrorKind::kRequest, "more pictures than the 1",
+               [&] { input(tiny_config(), seven, {image}); });
+  TextConfig plain = tiny_config();
+  plain.rope_sections = {};
+  expect_error(ErrorKind::kCheckpoint, "mrope_section", [&] { input(plain, kMixed, {image}); });
+  expect_error(ErrorKind::kCheckpoint, "rows of 16; the text decoder takes 32", [&] {
+    input(tiny_config(), kMixed, {{image.rows.slice(1, 0, 16), image.grid}});
+  });
 }
 
 TEST(QwenVlText, APrefixGivesThePrefix) {
@@ -175,6 +206,8 @@ class QwenVlConfig : public ::testing::Test {
 TEST_F(QwenVlConfig, FlatNestedAndMixed) {
   flat_["rope_scaling"] = {{"type", "mrope"}, {"mrope_section", {1, 1, 2}}};
   const TextConfig flat = read(flat_);
+  EXPECT_EQ(flat.rope_sections, (std::array<int64_t, 3>{1, 1, 2}));
+  EXPECT_EQ(flat.image_token, 151655);
   EXPECT_EQ(flat.head_dim, 8);
   EXPECT_EQ(flat.kv_heads, 2);
   EXPECT_EQ(flat.rope_theta, 5e5);
@@ -182,19 +215,25 @@ TEST_F(QwenVlConfig, FlatNestedAndMixed) {
 
   Json inner = flat_;
   inner.erase("rope_theta");
-  inner["rope_parameters"] = {{"rope_theta", 2e5}, {"rope_type", "default"}};
+  inner.erase("rope_scaling");
+  inner["rope_parameters"] = {{"rope_theta", 2e5}, {"rope_type", "default"}, {"mrope_section", {2, 3, 3}}};
   inner["head_dim"] = 16;
+  inner["image_token_id"] = 61;
   const TextConfig nested = read({{"text_config", inner}});
   EXPECT_EQ(nested.rope_theta, 2e5);
   EXPECT_EQ(nested.head_dim, 16);
+  EXPECT_EQ(nested.rope_sections, (std::array<int64_t, 3>{2, 3, 3}));
+  EXPECT_EQ(nested.image_token, 61);
 
   Json both = flat_;
+  both.erase("rope_scaling");
   both["text_config"] = {{"hidden_size", 64}, {"vocab_size", nullptr}, {"rope_theta", 3e5}};
   both["rope_parameters"] = {{"rope_theta", 7e5}};
   const TextConfig mixed = read(both);
   EXPECT_EQ(mixed.hidden_size, 64);
   EXPECT_EQ(mixed.vocab_size, 64);
   EXPECT_EQ(mixed.rope_theta, 3e5);
+  EXPECT_EQ(mixed.rope_sections, (std::array<int64_t, 3>{}));
 
   flat_.erase("rope_theta");
   flat_.erase("rms_norm_eps");
@@ -203,14 +242,20 @@ TEST_F(QwenVlConfig, FlatNestedAndMixed) {
 }
 
 TEST_F(QwenVlConfig, NamesTheFieldThatIsWrong) {
-  const std::pair<const char*, Json> wrong[] = {
-      {"hidden_size", nullptr}, {"num_hidden_layers", 1e12}, {"num_hidden_layers", int64_t{1} << 40},
-      {"vocab_size", "64"},     {"num_attention_heads", 0},  {"rms_norm_eps", -1},
-      {"rope_theta", "big"}};
+  const std::pair<const char*, Json> wrong[] = {{"hidden_size", nullptr},
+                                                {"num_hidden_layers", 1e12},
+                                                {"num_hidden_layers", int64_t{1} << 40},
+                                                {"vocab_size", "64"},
+                                                {"num_attention_heads", 0},
+                                                {"rms_norm_eps", -1},
+                                                {"rope_theta", "big"},
+                                                {"image_token_id", -1},
+                                                {"rope_scaling", {{"mrope_section", {1, 1, 1}}}},
+                                                {"rope_scaling", {{"mrope_section", {4}}}}};
   for (const auto& [name, value] : wrong) {
     Json json = flat_;
     json[name] = value;
-    expect_error(ErrorKind::kCheckpoint, name, [&] { read(json); });
+    expect_error(ErrorKind::kCheckpoint, value.is_object() ? "mrope_section" : name, [&] { read(json); });
   }
   flat_["num_key_value_heads"] = 3;
   expect_error(ErrorKind::kCheckpoint, "4 heads of 8 with 3 key heads", [&] { read(flat_); });

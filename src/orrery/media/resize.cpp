@@ -1,6 +1,7 @@
 // Sources: torchvision's float path is ATen/native/cpu/UpSampleKernel.cpp
-// (compute_indices_min_size_weights_aa) of pytorch 2.x; Pillow's is src/libImaging/Resample.c. Both are
-// separable filters over the same window; they differ in the type of the weights and in what is rounded when.
+// (compute_indices_min_size_weights_aa) of pytorch 2.x, its 8-bit path compute_index_ranges_int16_weights
+// there and UpSampleKernelAVXAntialias.h; Pillow's is src/libImaging/Resample.c. All are separable filters
+// over the same window; they differ in the type of the weights and in what is rounded when.
 #include "orrery/media/resize.h"
 
 #include <algorithm>
@@ -73,16 +74,38 @@ Taps<Real> window(int64_t in, int64_t out, Filter filter) {
   return taps;
 }
 
+/// A window in integers: weights are multiples of 2^−bits.
+struct FixedTaps {
+  Taps<int32_t> taps;
+  int bits = 0;
+};
+
+FixedTaps fixed(const Taps<double>& exact, int bits) {
+  FixedTaps out{{exact.first, {}}, bits};
+  for (const auto& row : exact.weights) {
+    auto& weights = out.taps.weights.emplace_back();
+    for (const double w : row)
+      weights.push_back(static_cast<int32_t>(w * (1 << bits) + (w < 0 ? -0.5 : 0.5)));
+  }
+  return out;
+}
+
 constexpr int kPilBits = 22;  // PRECISION_BITS: 32 − 8 − 2
 
-Taps<int32_t> pil_window(int64_t in, int64_t out, Filter filter) {
-  const Taps<double> exact = window<double>(in, out, filter);
-  Taps<int32_t> taps{exact.first, {}};
-  for (const auto& row : exact.weights) {
-    auto& fixed = taps.weights.emplace_back();
-    for (double w : row) fixed.push_back(static_cast<int32_t>(w * (1 << kPilBits) + (w < 0 ? -0.5 : 0.5)));
-  }
-  return taps;
+FixedTaps pil_window(int64_t in, int64_t out, Filter filter) {
+  return fixed(window<double>(in, out, filter), kPilBits);
+}
+
+/// As many bits as the largest weight leaves in 16.
+FixedTaps torch_window(int64_t in, int64_t out, Filter filter) {
+  constexpr int kMostBits = 22, kLimit = 1 << 15;
+  const auto exact = window<double>(in, out, filter);
+  double largest = 0;
+  for (const auto& row : exact.weights)
+    for (const double w : row) largest = std::max(largest, w);
+  int bits = 0;
+  while (bits < kMostBits && static_cast<int>(0.5 + largest * (1 << (bits + 1))) < kLimit) ++bits;
+  return fixed(exact, bits);
 }
 
 // torch's kernels are compiled with fused multiply-add; without it about one pixel in ten thousand lands on
@@ -132,6 +155,30 @@ Frames stretch_torchvision(const Frames& frames, int64_t height, int64_t width) 
              [](float v) { return static_cast<uint8_t>(std::nearbyint(std::clamp(v, 0.f, 255.f))); });
   }
   return out;
+}
+
+/// Horizontal pass, then vertical, 8 bits in between; an axis that keeps its size is left out.
+Frames stretch_fixed(const Frames& frames, int64_t height, int64_t width, Filter filter,
+                     FixedTaps (*window_of)(int64_t in, int64_t out, Filter filter)) {
+  check(frames, height, width);
+  const auto pass = [](const Frames& from, Frames to, int64_t outer, int64_t length, int64_t inner,
+                       const FixedTaps& window) {
+    resample(from.rgb.data(), to.rgb.data(), outer, length, inner, window.taps,
+             [bits = window.bits](int32_t sum) {
+               return static_cast<uint8_t>(std::clamp((sum + (1 << (bits - 1))) >> bits, 0, 255));
+             });
+    return to;
+  };
+  const Frames* from = &frames;
+  Frames half;
+  if (width != frames.width) {
+    half = pass(frames, blank(frames.count, frames.height, width), frames.count * frames.height, frames.width,
+                kChannels, window_of(frames.width, width, filter));
+    from = &half;
+  }
+  if (height == frames.height) return *from;
+  return pass(*from, blank(frames.count, height, width), frames.count, frames.height, width * kChannels,
+              window_of(frames.height, height, filter));
 }
 
 Frames crop(const Frames& frames, int64_t top, int64_t left, int64_t height, int64_t width) {
@@ -186,23 +233,11 @@ Frames cover_crop(const Frames& frames, int64_t height, int64_t width) {
 }
 
 Frames stretch_pil(const Frames& frames, int64_t height, int64_t width, Filter filter) {
-  check(frames, height, width);
-  const auto round = [](int32_t sum) {
-    return static_cast<uint8_t>(std::clamp((sum + (1 << (kPilBits - 1))) >> kPilBits, 0, 255));
-  };
-  const Frames* from = &frames;
-  Frames half;
-  if (width != frames.width) {
-    half = blank(frames.count, frames.height, width);
-    resample(frames.rgb.data(), half.rgb.data(), frames.count * frames.height, frames.width, kChannels,
-             pil_window(frames.width, width, filter), round);
-    from = &half;
-  }
-  if (height == frames.height) return *from;
-  Frames out = blank(frames.count, height, width);
-  resample(from->rgb.data(), out.rgb.data(), frames.count, frames.height, width * kChannels,
-           pil_window(frames.height, height, filter), round);
-  return out;
+  return stretch_fixed(frames, height, width, filter, pil_window);
+}
+
+Frames stretch_torch(const Frames& frames, int64_t height, int64_t width, Filter filter) {
+  return stretch_fixed(frames, height, width, filter, torch_window);
 }
 
 Frames stretch_nearest(const Frames& frames, int64_t height, int64_t width) {

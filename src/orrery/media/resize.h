@@ -21,6 +21,11 @@ enum class Filter { kBilinear, kBicubic, kLanczos };
 /// never do.
 Frames stretch_pil(const Frames& frames, int64_t height, int64_t width, Filter filter);
 
+/// torch's resize of 8-bit tensors, bit for bit, as torchvision's bicubic filter and the picture processors
+/// of transformers 5 use it: as stretch_pil, but with weights of 16 bits, which moves some values by one
+/// level.
+Frames stretch_torch(const Frames& frames, int64_t height, int64_t width, Filter filter);
+
 /// torch's "nearest", which diffusers uses for tensors (spec cosmos-predict2.5 §7.5): source index ⌊i ·
 /// in/out⌋ in float32.
 Frames stretch_nearest(const Frames& frames, int64_t height, int64_t width);

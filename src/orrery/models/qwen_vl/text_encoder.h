@@ -33,11 +33,11 @@ struct PromptIds {
 PromptIds cosmos_prompt_ids(const tokenizer::Tokenizer& tokenizer, std::string_view prompt, int64_t length);
 
 struct EncodedPrompt {
-  Tensor embeddings;  // [length, L·E] in the dtype asked for
+  Tensor embeddings;  // one row per token, in the dtype asked for
   int64_t kept = 0, dropped = 0;
 };
 
-/// cosmos_embeddings of cosmos_prompt_ids. Published checkpoints use 512 tokens.
+/// cosmos_embeddings of cosmos_prompt_ids: [length, L·E]. Published checkpoints use 512 tokens.
 EncodedPrompt encode_cosmos_prompt(const TextEncoder& encoder, std::string_view prompt, int64_t length,
                                    at::ScalarType dtype);
 

@@ -7,6 +7,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/pow.h>
 
+#include <algorithm>
+
 #include "orrery/base/error.h"
 #include "orrery/ops/attention.h"
 #include "orrery/ops/rms_norm.h"
@@ -15,13 +17,22 @@
 namespace orrery::qwen_vl {
 namespace {
 
-/// [S, D]: cosines, then sines of position · θ^(−2j/D). Three equal position rows make mRoPE this plain
-/// rotation.
-Tensor rope_table(const TextConfig& c, int64_t length) {
+/// [S, D]: cosines, then sines of position · θ^(−2j/D), where frequency j turns with the time, the row or the
+/// column of a token. For text these are one position.
+Tensor rope_table(const TextConfig& c, const Tensor& positions) {
   const auto exponents = at::arange(0, c.head_dim, 2, at::kFloat) / static_cast<double>(c.head_dim);
   const auto frequencies = 1.0 / at::pow(at::Scalar(c.rope_theta), exponents);
-  const auto angles = at::arange(length, at::kFloat).unsqueeze(1) * frequencies;
-  return at::cat({angles.cos(), angles.sin()}, 1);
+  auto sections = c.rope_sections;
+  if (sections == decltype(sections){}) sections[0] = c.head_dim / 2;
+  std::vector<Tensor> angles;
+  int64_t start = 0;
+  for (size_t axis = 0; axis < sections.size(); ++axis) {
+    angles.push_back(positions[static_cast<int64_t>(axis)].to(at::kFloat).unsqueeze(1) *
+                     frequencies.narrow(0, start, sections[axis]));
+    start += sections[axis];
+  }
+  const auto all = at::cat(angles, 1);
+  return at::cat({all.cos(), all.sin()}, 1);
 }
 
 Tensor embed(const Tensor& table, std::span<const int32_t> ids, at::ScalarType dtype) {
@@ -33,6 +44,46 @@ Tensor embed(const Tensor& table, std::span<const int32_t> ids, at::ScalarType d
     index.data_ptr<int64_t>()[i] = ids[i];
   }
   return table.index_select(0, index.to(table.device())).to(dtype);
+}
+
+/// Where the run of each picture begins.
+std::vector<int64_t> image_starts(const TextConfig& c, std::span<const int32_t> ids,
+                                  std::span<const EncodedImage> images) {
+  const auto is_picture = [&](int32_t id) { return id == c.image_token; };
+  std::vector<int64_t> starts;
+  auto run = ids.begin();
+  while ((run = std::find_if(run, ids.end(), is_picture)) != ids.end()) {
+    require(starts.size() < images.size(), "the text has places for more pictures than the ", images.size(),
+            " given");
+    const int64_t rows = images[starts.size()].grid.count();
+    const auto end = std::find_if_not(run, run + std::min(rows, ids.end() - run), is_picture);
+    require(end - run == rows, "the text has ", end - run, " places for the ", rows, " rows of picture ",
+            starts.size() + 1);
+    starts.push_back(run - ids.begin());
+    run = end;
+  }
+  require(starts.size() == images.size(), "the text has places for ", starts.size(), " of the ",
+          images.size(), " pictures");
+  return starts;
+}
+
+Tensor text_positions(int64_t length, std::span<const EncodedImage> images, std::span<const int64_t> starts) {
+  auto out = at::empty({3, length}, at::kLong);
+  auto* time = out.data_ptr<int64_t>();
+  auto *row = time + length, *column = row + length;
+  int64_t next = 0, s = 0;
+  const auto text_until = [&](int64_t end) {
+    for (; s < end; ++s) time[s] = row[s] = column[s] = next++;
+  };
+  for (size_t i = 0; i < images.size(); ++i) {
+    const Grid grid = images[i].grid;
+    text_until(starts[i]);
+    for (int64_t y = 0; y < grid.rows; ++y)
+      for (int64_t x = 0; x < grid.columns; ++x, ++s) time[s] = next, row[s] = next + y, column[s] = next + x;
+    next += std::max(grid.rows, grid.columns);
+  }
+  text_until(length);
+  return out;
 }
 
 Tensor attention(const Attention& w, const TextConfig& c, const Tensor& x, const Tensor& rope) {
@@ -48,10 +99,28 @@ Tensor mlp(const Mlp& w, const Tensor& x) {
 
 }  // namespace
 
-void run_text(const TextWeights& weights, const TextConfig& c, std::span<const int32_t> ids,
-              at::ScalarType dtype, const HiddenStates& each) {
-  auto h = embed(weights.embedding, ids, dtype);
-  const auto rope = rope_table(c, h.size(0)).to(h.device());
+TextInput text_input(const TextWeights& weights, const TextConfig& c, std::span<const int32_t> ids,
+                     std::span<const EncodedImage> images, at::ScalarType dtype) {
+  TextInput input{embed(weights.embedding, ids, dtype), {}};
+  const auto starts = images.empty() ? std::vector<int64_t>() : image_starts(c, ids, images);
+  if (!images.empty() && c.rope_sections == decltype(c.rope_sections){})
+    fail(ErrorKind::kCheckpoint,
+         "the text encoder's configuration has no mrope_section, which pictures need");
+  for (size_t i = 0; i < images.size(); ++i) {
+    const Tensor& rows = images[i].rows;
+    if (rows.size(1) != c.hidden_size)
+      fail(ErrorKind::kCheckpoint, "the vision tower gives rows of ", rows.size(1),
+           "; the text decoder takes ", c.hidden_size);
+    input.embeddings.narrow(0, starts[i], rows.size(0)).copy_(rows);
+  }
+  input.positions = text_positions(input.embeddings.size(0), images, starts);
+  return input;
+}
+
+void run_text(const TextWeights& weights, const TextConfig& c, const TextInput& input,
+              const HiddenStates& each) {
+  auto h = input.embeddings;
+  const auto rope = rope_table(c, input.positions).to(h.device());
   each(0, h);
   for (int64_t i = 1; i <= c.layers; ++i) {
     const Layer& w = weights.layers[static_cast<size_t>(i - 1)];
@@ -60,6 +129,19 @@ void run_text(const TextWeights& weights, const TextConfig& c, std::span<const i
     if (i < c.layers) each(i, h);
   }
   each(c.layers, ops::rms_norm(h, weights.norm, c.rms_norm_eps));
+}
+
+void run_text(const TextWeights& weights, const TextConfig& c, std::span<const int32_t> ids,
+              at::ScalarType dtype, const HiddenStates& each) {
+  run_text(weights, c, text_input(weights, c, ids, {}, dtype), each);
+}
+
+Tensor last_hidden_state(const TextWeights& weights, const TextConfig& c, const TextInput& input) {
+  Tensor last;
+  run_text(weights, c, input, [&](int64_t i, const Tensor& state) {
+    if (i == c.layers) last = state;
+  });
+  return last;
 }
 
 Tensor cosmos_embeddings(const TextWeights& weights, const TextConfig& c, std::span<const int32_t> ids,

@@ -1,7 +1,7 @@
 #pragma once
 // The text decoder's tensors, named as in transformers' Qwen2.5-VL below the prefix of the language model
-// ("model." in the first releases, "model.language_model." since); lm_head and the vision tower are not bound
-// (spec qwen2.5-vl-text §6).
+// ("model." in the first releases, "model.language_model." since); lm_head is not bound (spec qwen2.5-vl-text
+// §6). The vision tower's are in vision_weights.h.
 #include "orrery/models/qwen_vl/config.h"
 #include "orrery/nn/linear.h"
 
