@@ -6,19 +6,21 @@
 #include <thread>
 
 #include "orrery/base/error.h"
+#include "orrery/comm/collectives.h"
 
 namespace orrery {
 namespace {
 
-TEST(Team, DecidesOnRankZeroOnly) {
+TEST(Team, AsksOnTheCallersThreadOnly) {
   const parallel::Team team({}, {.cfg = 2, .ulysses = 2, .ring = 1}, 2);
   const auto caller = std::this_thread::get_id();
   team.run([&](const parallel::Context& ctx) {
-    const int64_t answer = parallel::decide(ctx, [&] {
+    const bool answer = parallel::any(ctx, [&] {
       EXPECT_EQ(std::this_thread::get_id(), caller);
-      return int64_t{42};
+      return true;
     });
-    EXPECT_EQ(answer, 42);
+    EXPECT_TRUE(answer);
+    EXPECT_EQ(comm::agree(ctx.mesh.control(), ctx.mesh.rank() == 0 ? 42 : 0), 42);
     EXPECT_EQ(parallel::largest(ctx, ctx.mesh.rank()), 3);
     return Tensor();
   });
@@ -29,7 +31,7 @@ TEST(Team, TheFirstErrorComesBackAndTheTeamLives) {
   try {
     team.run([](const parallel::Context& ctx) {
       require(ctx.mesh.rank() != 1, "rank one is unwell");
-      parallel::decide(ctx, [] { return int64_t{0}; });
+      comm::agree(ctx.mesh.control(), 0);
       return Tensor();
     });
     ADD_FAILURE() << "nothing was thrown";

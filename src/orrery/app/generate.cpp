@@ -4,7 +4,6 @@
 #include <iostream>
 
 #include "orrery/app/commands.h"
-#include "orrery/app/interrupt.h"
 #include "orrery/app/report.h"
 #include "orrery/app/requests.h"
 #include "orrery/base/log.h"
@@ -75,10 +74,7 @@ class Batch {
 
   void make(const Request& request) {
     EndIfStuck stuck;
-    Callbacks callbacks;
-    callbacks.failed = [&](const Error& error) { stuck.after(error); };
-    callbacks.progress = [&](const Progress& p) { view_.update(p); };
-    callbacks.cancelled = interrupted;
+    auto callbacks = callbacks_for(view_, stuck);
     callbacks.written = [](const Output& output) {
       write_file(record_beside(output.files.front()), output.json);
     };

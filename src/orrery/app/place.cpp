@@ -4,14 +4,16 @@
 #include <charconv>
 
 #include "orrery/base/error.h"
+#include "orrery/comm/hash.h"
 
 namespace orrery::app {
 namespace {
 
-/// How a launcher calls the same five things; local names may be null.
+/// How a launcher calls the same things.
 struct Launcher {
   const char *name, *rank, *size, *local_rank, *local_size;
-  std::array<const char*, 2> job;  // variables that together name the start, null where there is none
+  std::array<const char*, 2> job;          // variables that together name the start, null where there is none
+  std::array<const char*, 2> counts = {};  // where it lists the ranks of every host, "2(x3),1"
 };
 constexpr Launcher kLaunchers[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", {}},
@@ -27,7 +29,8 @@ constexpr Launcher kLaunchers[] = {
      "SLURM_NTASKS",
      "SLURM_LOCALID",
      "SLURM_NTASKS_PER_NODE",
-     {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+     {"SLURM_JOB_ID", "SLURM_STEP_ID"},
+     {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}},
 };
 
 constexpr int kMostRanks = 4096;
@@ -73,16 +76,15 @@ int meeting_port(const Lookup& variable, const Launcher& launcher, int64_t job) 
   for (const char* name : launcher.job)
     if (name) start += variable(name).value_or("") + "/";
   if (start.find_first_not_of('/') == std::string::npos) start = std::to_string(job);
-  const size_t hash = std::hash<std::string>()(start);
-  return 20000 + static_cast<int>(hash % 12000);  // below the ports that systems give out by themselves
+  return 20000 + static_cast<int>(comm::hash_of(start) %
+                                  12000);  // below the ports that systems give out by themselves
 }
 
-/// Ranks on this host. Slurm tells it for all hosts ("2(x3),1") or, with one host, not at all.
+/// Ranks on this host. Slurm tells it for all hosts or, with one host, not at all.
 int local_size(const Lookup& variable, const Launcher& launcher, int size) {
   if (const auto told = number(variable, launcher.local_size, 1, size)) return *told;
-  for (const char* name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"})
-    if (const std::string counts = get(variable, name);
-        &launcher == std::end(kLaunchers) - 1 && !counts.empty())
+  for (const char* name : launcher.counts)
+    if (const std::string counts = name ? get(variable, name) : ""; !counts.empty())
       return std::clamp(std::atoi(counts.c_str()), 1, size);
   return size;
 }

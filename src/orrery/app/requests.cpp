@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "orrery/app/commands.h"
+#include "orrery/app/interrupt.h"
 #include "orrery/app/model_path.h"
 #include "orrery/base/log.h"
 #include "orrery/config/spec_file.h"
@@ -99,6 +100,14 @@ std::vector<Request> find_requests(const Session& session, config::Arguments& ar
   });
   if (session.leads()) explain(settings);
   return requests;
+}
+
+Callbacks callbacks_for(ProgressView& view, EndIfStuck& stuck) {
+  Callbacks callbacks;
+  callbacks.progress = [&](const Progress& p) { view.update(p); };
+  callbacks.cancelled = interrupted;
+  callbacks.failed = [&](const Error& error) { stuck.after(error); };
+  return callbacks;
 }
 
 }  // namespace orrery::app

@@ -19,4 +19,8 @@ std::vector<config::Request> find_requests(const Session& session, config::Argum
 ProgressView progress_view(const Session& session, const config::Settings& settings,
                            const Environment& environment);
 
+/// For one run: shows its progress, cancels it when the program is interrupted, and ends the program if a
+/// rank fails while others are stuck. The arguments outlive the run.
+Callbacks callbacks_for(ProgressView& view, EndIfStuck& stuck);
+
 }  // namespace orrery::app

@@ -9,6 +9,7 @@
 #include "orrery/app/report.h"
 #include "orrery/base/log.h"
 #include "orrery/comm/agreement.h"
+#include "orrery/parallel/team.h"
 
 namespace orrery::app {
 namespace {
@@ -17,10 +18,6 @@ namespace {
 [[noreturn]] void end_after_loss(const std::string& message) {
   std::cerr << error_line(Error(ErrorKind::kPeer, message)) << std::endl;
   ::_exit(exit_code(ErrorKind::kPeer));
-}
-
-comm::MeshShape shape_of(const config::Factors& f) {
-  return {static_cast<int>(f.cfg), static_cast<int>(f.ring), static_cast<int>(f.ulysses)};
 }
 
 }  // namespace
@@ -38,8 +35,8 @@ Session::Session(const std::optional<comm::Place>& place, config::Plan& plan) {
   comm::Watch watch;
   watch.no_progress = std::chrono::seconds(plan.timeout);
   watch.on_loss = end_after_loss;
-  mesh_ =
-      std::make_shared<comm::Mesh>(comm::make_process_mesh(comm::join(*place, watch), shape_of(factors_)));
+  mesh_ = std::make_shared<comm::Mesh>(
+      comm::make_process_mesh(comm::join(*place, watch), parallel::mesh_shape(factors_)));
 }
 
 void Session::together(const std::function<void()>& fn) const {

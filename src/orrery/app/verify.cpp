@@ -1,7 +1,6 @@
 #include <iostream>
 
 #include "orrery/app/commands.h"
-#include "orrery/app/interrupt.h"
 #include "orrery/app/requests.h"
 
 namespace orrery::app {
@@ -15,11 +14,7 @@ int verify(const std::vector<std::string>& words, const Environment& environment
     for (size_t i = 0; i < requests.size(); ++i) {
       view.begin(requests[i].name.value_or("request"), i, requests.size());
       EndIfStuck stuck;
-      Callbacks callbacks;
-      callbacks.failed = [&](const Error& error) { stuck.after(error); };
-      callbacks.progress = [&](const Progress& p) { view.update(p); };
-      callbacks.cancelled = interrupted;
-      const auto all = engine->verify(requests[i], callbacks);
+      const auto all = engine->verify(requests[i], callbacks_for(view, stuck));
       view.end();
       if (!all.empty()) std::cout << to_string(session.factors()) << " and one rank\n" << to_string(all);
       for (const auto& a : all) within = within && a.within;

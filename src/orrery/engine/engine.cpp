@@ -60,20 +60,12 @@ class Stages {
   Stopwatch watch_;
 };
 
-config::Factors factors_of(const comm::MeshShape& shape) {
-  return {.cfg = shape.cfg, .ulysses = shape.ulysses, .ring = shape.ring};
-}
-
-comm::MeshShape shape_of(const config::Factors& f) {
-  return {static_cast<int>(f.cfg), static_cast<int>(f.ring), static_cast<int>(f.ulysses)};
-}
-
 class PredictEngine final : public Engine {
  public:
   PredictEngine(const config::Settings& settings, const config::Plan& plan,
                 std::shared_ptr<const comm::Mesh> mesh)
       : plan_(plan),
-        factors_(mesh ? factors_of(mesh->shape()) : config::resolve(plan)),
+        factors_(mesh ? parallel::factors_of(mesh->shape()) : config::resolve(plan)),
         team_(make_team(plan, factors_, std::move(mesh))) {
     comm::compare(team_.control(), "version", versions().dump());
     comm::compare(team_.control(), "plan", to_json(plan).dump());
@@ -98,7 +90,8 @@ class PredictEngine final : public Engine {
       together([&, &request = request, &given = given] {
         if (writes()) one = observe({plan_, {}, team_.threads()}, request, given, callbacks);
       });
-      return writes() ? agreements(one, many, shape_of(factors_), model_.dtype) : std::vector<Agreement>();
+      return writes() ? agreements(one, many, parallel::mesh_shape(factors_), model_.dtype)
+                      : std::vector<Agreement>();
     });
   }
 

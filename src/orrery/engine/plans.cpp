@@ -11,6 +11,7 @@
 #include "orrery/config/validate.h"
 #include "orrery/engine/machine.h"
 #include "orrery/parallel/cost.h"
+#include "orrery/parallel/team.h"
 #include "orrery/pipeline/predict_model.h"
 #include "orrery/weights/source.h"
 
@@ -69,8 +70,7 @@ int64_t activation_bytes(const Work& work, const comm::MeshShape& mesh) {
 }
 
 Json row(const Work& work, const config::Factors& factors) {
-  const comm::MeshShape mesh{static_cast<int>(factors.cfg), static_cast<int>(factors.ring),
-                             static_cast<int>(factors.ulysses)};
+  const auto mesh = parallel::mesh_shape(factors);
   parallel::Cost most;
   double sum = 0;
   for (int rank = 0; rank < mesh.size(); ++rank) {

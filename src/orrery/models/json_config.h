@@ -36,6 +36,12 @@ class JsonConfig {
     }
   }
 
+  /// Error of kind unsupported, naming the file, if the condition holds.
+  template <class... Args>
+  void refuse(bool is_variant, const Args&... what) const {
+    if (is_variant) fail(ErrorKind::kUnsupported, path_, ": ", what...);
+  }
+
   const nlohmann::json& json() const { return json_; }
   const std::string& path() const { return path_; }
 

@@ -1,6 +1,7 @@
 #include "orrery/parallel/cost.h"
 
 #include "orrery/comm/split.h"
+#include "orrery/parallel/attention_ring.h"
 
 namespace orrery::parallel {
 
@@ -16,14 +17,11 @@ Cost operator*(int64_t times, Cost cost) {
 }
 
 Cost attention_cost(const comm::MeshShape& mesh, int rank, const AttentionSize& size) {
-  const int64_t parts = mesh.ring * mesh.ulysses;
-  const int64_t place = rank % parts / mesh.ulysses, own = rank % mesh.ulysses;
+  const int parts = mesh.ring * mesh.ulysses;
+  const int place = rank % parts / mesh.ulysses, own = rank % mesh.ulysses;
   const auto tokens = [&](int64_t part) { return split(size.tokens, parts, part).size(); };
   const auto heads = [&](int64_t u) { return split(size.heads, mesh.ulysses, u).size(); };
-  const auto block = [&](int64_t at) {
-    return split(size.tokens, parts, (at + 1) * mesh.ulysses - 1).end -
-           split(size.tokens, parts, at * mesh.ulysses).begin;
-  };
+  const auto block = [&](int at) { return ring_block(mesh, size.tokens, at).size(); };
   const int64_t head_bytes = size.head_dim * size.element_bytes;
   Cost cost;
   if (mesh.ulysses > 1) {
@@ -36,7 +34,7 @@ Cost attention_cost(const comm::MeshShape& mesh, int rank, const AttentionSize& 
   }
   cost.exchanges += mesh.ring - 1;
   // Every block goes on to the next place but the one that the next place began with.
-  for (int64_t at = 0; at < mesh.ring; ++at)
+  for (int at = 0; at < mesh.ring; ++at)
     if (mesh.ring > 1 && at != (place + 1) % mesh.ring) cost.bytes += 2 * block(at) * heads(own) * head_bytes;
   cost.flops = 4.0 * static_cast<double>(block(place)) * static_cast<double>(size.tokens) *
                static_cast<double>(heads(own) * size.head_dim);

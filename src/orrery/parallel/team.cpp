@@ -12,10 +12,6 @@
 namespace orrery::parallel {
 namespace {
 
-comm::MeshShape shape_of(const config::Factors& f) {
-  return {static_cast<int>(f.cfg), static_cast<int>(f.ring), static_cast<int>(f.ulysses)};
-}
-
 /// Every rank's number.
 Tensor numbers(comm::Group& group, int64_t mine) {
   return comm::all_gather(group, at::scalar_tensor(mine, at::kLong).view({1}), 0,
@@ -35,9 +31,17 @@ comm::Group& alone() {
 
 }  // namespace
 
+comm::MeshShape mesh_shape(const config::Factors& f) {
+  return {static_cast<int>(f.cfg), static_cast<int>(f.ring), static_cast<int>(f.ulysses)};
+}
+
+config::Factors factors_of(const comm::MeshShape& shape) {
+  return {.cfg = shape.cfg, .ulysses = shape.ulysses, .ring = shape.ring};
+}
+
 Team::Team(const config::Plan& plan, const config::Factors& factors, int threads)
     : plan_(plan),
-      shape_(shape_of(factors)),
+      shape_(mesh_shape(factors)),
       threads_(threads),
       tuning_(static_cast<size_t>(shape_.size()), Tuning(plan)) {}
 
@@ -97,10 +101,6 @@ Tensor Team::run(const std::function<Tensor(const Context&)>& fn, const comm::On
 
 void Team::fail(std::string_view reason) const {
   if (mesh_) mesh_->fail(reason);
-}
-
-int64_t decide(const Context& ctx, const std::function<int64_t()>& ask) {
-  return comm::agree(ctx.mesh.control(), ctx.mesh.rank() == 0 ? ask() : 0);
 }
 
 bool any(const Context& ctx, const std::function<bool()>& ask) {

@@ -11,6 +11,10 @@
 
 namespace orrery::parallel {
 
+/// The mesh of a factorisation, and back.
+comm::MeshShape mesh_shape(const config::Factors& factors);
+config::Factors factors_of(const comm::MeshShape& shape);
+
 /// The ranks that run a model together: threads of this process, which share its weights and cores, or
 /// processes of which this is one. Used by one thread at a time. With processes, every one of them makes the
 /// same calls.
@@ -67,10 +71,6 @@ class Team {
   mutable std::vector<Tuning> tuning_;      // of each rank of this process; kept from run to run
   mutable std::unique_ptr<Team> sequence_;  // for_branches(1)
 };
-
-/// Rank 0's answer, heard by every rank of the run: how whatever steers exchanges (seed, skip) is decided
-/// once. `ask` runs on rank 0 only, on the thread that called Team::run.
-int64_t decide(const Context& ctx, const std::function<int64_t()>& ask);
 
 /// Does anybody say yes? Asked once per process, on the thread that called Team::run.
 bool any(const Context& ctx, const std::function<bool()>& ask);

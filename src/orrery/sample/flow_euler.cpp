@@ -72,15 +72,12 @@ FlowShift read_flow_shift(const std::string& path) {
   s.terminal = json.get("shift_terminal", s.terminal);
   const auto type = json.get<std::string>("time_shift_type", "exponential");
   s.exponential = type == "exponential";
-  const auto refuse = [&](bool is_variant, const std::string& what) {
-    if (is_variant) fail(ErrorKind::kUnsupported, path, ": ", what);
-  };
-  refuse(!s.exponential && type != "linear",
-         "time_shift_type is " + type + "; expected exponential or linear");
-  refuse(json.get("num_train_timesteps", 1000.0) != 1000, "num_train_timesteps is not 1000");
+  json.refuse(!s.exponential && type != "linear", "time_shift_type is ", type,
+              "; expected exponential or linear");
+  json.refuse(json.get("num_train_timesteps", 1000.0) != 1000, "num_train_timesteps is not 1000");
   for (const char* variant : {"invert_sigmas", "stochastic_sampling", "use_karras_sigmas",
                               "use_exponential_sigmas", "use_beta_sigmas"})
-    refuse(json.get(variant, false), std::string(variant) + " = true");
+    json.refuse(json.get(variant, false), variant, " = true");
   check(s, path);
   return s;
 }

@@ -31,16 +31,13 @@ void check(const TransformerConfig& c, const std::string& path) {
 }
 
 void refuse_variants(const JsonConfig& json, const TransformerConfig& c) {
-  const auto refuse = [&](bool is_variant, const char* what) {
-    if (is_variant) fail(ErrorKind::kUnsupported, json.path(), ": ", what);
-  };
-  refuse(json.get("guidance_embeds", false),
-         "guidance_embeds = true: orrery runs undistilled Qwen-Image only");
-  refuse(json.get("use_additional_t_cond", false),
-         "use_additional_t_cond = true belongs to Qwen-Image-Layered");
-  refuse(json.get("use_layer3d_rope", false), "use_layer3d_rope = true belongs to Qwen-Image-Layered");
-  refuse(json.get("in_channels", c.token_channels()) != c.token_channels(),
-         "in_channels differs from out_channels x patch_size²");
+  json.refuse(json.get("guidance_embeds", false),
+              "guidance_embeds = true: orrery runs undistilled Qwen-Image only");
+  json.refuse(json.get("use_additional_t_cond", false),
+              "use_additional_t_cond = true belongs to Qwen-Image-Layered");
+  json.refuse(json.get("use_layer3d_rope", false), "use_layer3d_rope = true belongs to Qwen-Image-Layered");
+  json.refuse(json.get("in_channels", c.token_channels()) != c.token_channels(),
+              "in_channels differs from out_channels x patch_size²");
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ ImagePatches patches_of(const ImageConfig& c, const media::Frames& image) {
   const Size size = fitted_size(c, image.height, image.width);
   const auto fitted = media::stretch_torch(image, size.height, size.width, media::Filter::kBicubic);
   const auto levels = normalised_levels(c);
-  const int64_t p = c.patch_size, m = c.merge_size;
+  const int64_t p = c.patch_size;
   ImagePatches out;
   out.grid = {size.height / p, size.width / p};
   out.values = at::empty({out.grid.count(), kChannels * c.temporal_patch_size * p * p}, at::kFloat);
@@ -120,10 +120,7 @@ ImagePatches patches_of(const ImageConfig& c, const media::Frames& image) {
             *to++ =
                 levels[channel][fitted.rgb[static_cast<size_t>((y * size.width + x) * kChannels) + channel]];
   };
-  for (int64_t top = 0; top < out.grid.rows; top += m)
-    for (int64_t left = 0; left < out.grid.columns; left += m)
-      for (int64_t row = top; row < top + m; ++row)
-        for (int64_t column = left; column < left + m; ++column) patch(row, column);
+  for_each_patch(out.grid, c.merge_size, patch);
   return out;
 }
 

@@ -15,6 +15,16 @@ struct Grid {
   bool operator==(const Grid&) const = default;
 };
 
+/// Calls fn(row, column) for every patch in the order of ImagePatches: the merge × merge patches of a group
+/// one after the other, groups row by row. `merge` divides the grid.
+template <class Fn>
+void for_each_patch(Grid patches, int64_t merge, const Fn& fn) {
+  for (int64_t top = 0; top < patches.rows; top += merge)
+    for (int64_t left = 0; left < patches.columns; left += merge)
+      for (int64_t row = top; row < top + merge; ++row)
+        for (int64_t column = left; column < left + merge; ++column) fn(row, column);
+}
+
 /// What the vision tower is given of one picture.
 struct ImagePatches {
   Tensor values;  // [rows · columns, 3 · T · p²] float32; merge × merge neighbours are consecutive rows

@@ -12,7 +12,6 @@
 #include "orrery/base/error.h"
 #include "orrery/ops/attention.h"
 #include "orrery/ops/rms_norm.h"
-#include "orrery/ops/silu_mul.h"
 
 namespace orrery::qwen_vl {
 namespace {
@@ -91,10 +90,6 @@ Tensor attention(const Attention& w, const TextConfig& c, const Tensor& x, const
   const auto q = ops::rms_norm_rope(heads(w.q), {}, rope, 0);
   const auto k = ops::rms_norm_rope(heads(w.k), {}, rope, 0);
   return nn::linear(w.o, ops::attention(q, k, heads(w.v), 0, /*causal=*/true).flatten(1));
-}
-
-Tensor mlp(const Mlp& w, const Tensor& x) {
-  return nn::linear(w.down, ops::silu_mul(nn::linear(w.gate, x), nn::linear(w.up, x)));
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include "orrery/nn/rope.h"
 #include "orrery/ops/attention.h"
 #include "orrery/ops/rms_norm.h"
-#include "orrery/ops/silu_mul.h"
 
 namespace orrery::qwen_vl {
 namespace {
@@ -43,10 +42,6 @@ Tensor attention(const VisionAttention& w, const VisionConfig& c, const Tensor& 
   return nn::linear(w.proj, at::cat(runs).flatten(1));
 }
 
-Tensor mlp(const VisionMlp& w, const Tensor& x) {
-  return nn::linear(w.down, ops::silu_mul(nn::linear(w.gate, x), nn::linear(w.up, x)));
-}
-
 /// The merge × merge patches of a group side by side, through two layers.
 Tensor merge(const Merger& w, const VisionConfig& c, const Tensor& x) {
   const auto groups =
@@ -71,11 +66,7 @@ Tensor inverse(const Tensor& order) {
 Tensor patch_positions(const VisionConfig& c, Grid patches) {
   auto out = at::empty({patches.count(), 2}, at::kLong);
   auto* to = out.data_ptr<int64_t>();
-  const int64_t m = c.merge_size;
-  for (int64_t top = 0; top < patches.rows; top += m)
-    for (int64_t left = 0; left < patches.columns; left += m)
-      for (int64_t row = top; row < top + m; ++row)
-        for (int64_t column = left; column < left + m; ++column) *to++ = row, *to++ = column;
+  for_each_patch(patches, c.merge_size, [&](int64_t row, int64_t column) { *to++ = row, *to++ = column; });
   return out;
 }
 

@@ -2,7 +2,7 @@
 // The vision tower's tensors, named as in transformers' Qwen2.5-VL below "visual." (spec qwen2.5-vl-text
 // §7.3).
 #include "orrery/models/qwen_vl/config.h"
-#include "orrery/nn/linear.h"
+#include "orrery/models/qwen_vl/mlp.h"
 
 namespace orrery::qwen_vl {
 
@@ -10,14 +10,10 @@ struct VisionAttention {
   nn::Linear qkv, proj;
 };
 
-struct VisionMlp {
-  nn::Linear gate, up, down;
-};
-
 struct VisionBlock {
   Tensor attention_norm, mlp_norm;  // [E]
   VisionAttention attention;
-  VisionMlp mlp;
+  Mlp mlp;
 };
 
 struct Merger {
@@ -38,18 +34,11 @@ void bind(B& b, VisionAttention& w, const VisionConfig& c) {
 }
 
 template <class B>
-void bind(B& b, VisionMlp& w, const VisionConfig& c) {
-  b("gate_proj", w.gate, c.intermediate_size, c.hidden_size, nn::Bias::kYes);
-  b("up_proj", w.up, c.intermediate_size, c.hidden_size, nn::Bias::kYes);
-  b("down_proj", w.down, c.hidden_size, c.intermediate_size, nn::Bias::kYes);
-}
-
-template <class B>
 void bind(B& b, VisionBlock& w, const VisionConfig& c) {
   b("norm1.weight", w.attention_norm, Shape{c.hidden_size});
   b("attn", w.attention, c);
   b("norm2.weight", w.mlp_norm, Shape{c.hidden_size});
-  b("mlp", w.mlp, c);
+  b("mlp", w.mlp, c.hidden_size, c.intermediate_size, nn::Bias::kYes);
 }
 
 template <class B>

@@ -3,16 +3,12 @@
 // ("model." in the first releases, "model.language_model." since); lm_head is not bound (spec qwen2.5-vl-text
 // §6). The vision tower's are in vision_weights.h.
 #include "orrery/models/qwen_vl/config.h"
-#include "orrery/nn/linear.h"
+#include "orrery/models/qwen_vl/mlp.h"
 
 namespace orrery::qwen_vl {
 
 struct Attention {
   nn::Linear q, k, v, o;
-};
-
-struct Mlp {
-  nn::Linear gate, up, down;
 };
 
 struct Layer {
@@ -37,18 +33,11 @@ void bind(B& b, Attention& w, const TextConfig& c) {
 }
 
 template <class B>
-void bind(B& b, Mlp& w, const TextConfig& c) {
-  b("gate_proj", w.gate, c.intermediate_size, c.hidden_size);
-  b("up_proj", w.up, c.intermediate_size, c.hidden_size);
-  b("down_proj", w.down, c.hidden_size, c.intermediate_size);
-}
-
-template <class B>
 void bind(B& b, Layer& w, const TextConfig& c) {
   b("input_layernorm.weight", w.attention_norm, Shape{c.hidden_size});
   b("self_attn", w.attention, c);
   b("post_attention_layernorm.weight", w.mlp_norm, Shape{c.hidden_size});
-  b("mlp", w.mlp, c);
+  b("mlp", w.mlp, c.hidden_size, c.intermediate_size);
 }
 
 template <class B>

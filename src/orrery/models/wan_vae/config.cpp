@@ -39,8 +39,7 @@ void check(const Config& c, const std::string& path) {
 
 void refuse_variants(const JsonConfig& json, const Config& c) {
   const auto refuse = [&](bool is_variant, const char* what) {
-    if (is_variant)
-      fail(ErrorKind::kUnsupported, json.path(), ": ", what, " belongs to another VAE than Wan 2.1's");
+    json.refuse(is_variant, what, " belongs to another VAE than Wan 2.1's");
   };
   refuse(json.get("is_residual", false), "is_residual = true");
   refuse(json.get<int64_t>("patch_size", 1) != 1, "patch_size");
