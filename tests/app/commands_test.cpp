@@ -48,7 +48,7 @@ TEST(Run, PrintsVersionAndHelp) {
 
 TEST(Run, RefusesARequestBeforeItLooksForAModel) {
   EXPECT_EQ(refusal({"generate", "-m", "/nowhere", "-p", "x", "--width", "100"}),
-            "2 width: expected a multiple of 16 from 16 to 1920, found 100 (nearest: 96)");
+            "2 width: expected a multiple of 16 from 16 to 16384, found 100 (nearest: 96)");
   EXPECT_THAT(refusal({"generate", "-m", "/nowhere", "-p", "x"}),
               HasSubstr("3 model: expected a file or folder that exists"));
   EXPECT_THAT(refusal({"inspect", "/nowhere"}), HasSubstr("3 model: expected a file or folder that exists"));
@@ -73,23 +73,23 @@ TEST(Environment, ReadsTheCacheFolderAsHuggingFaceDoes) {
 TEST(PlaceOutputs, OneRequestGoesWhereItSays) {
   std::vector<Request> requests(1);
   requests[0].output = "x.png";
-  place_outputs(requests, false);
+  place_outputs(requests, false, false);
   EXPECT_EQ(requests[0].output, "x.png");
   requests[0].output.reset();
-  place_outputs(requests, false);
+  place_outputs(requests, false, false);
   EXPECT_EQ(requests[0].output, std::nullopt);
   requests[0].name = "clip";
-  place_outputs(requests, false);
+  place_outputs(requests, false, false);
   EXPECT_EQ(requests[0].output, "clip.mp4");
 }
 
 TEST(PlaceOutputs, SamplesGoIntoTheFolder) {
   std::vector<Request> requests(2);
   requests[0].name = "a", requests[1].name = "b", requests[1].num_frames = 1;
-  EXPECT_THROW(place_outputs(requests, true), Error);
+  EXPECT_THROW(place_outputs(requests, true, false), Error);
   const fs::path folder = fs::temp_directory_path() / "orrery_outputs" / "deeper";
   requests[0].output = requests[1].output = folder.string();
-  place_outputs(requests, true);
+  place_outputs(requests, true, false);
   EXPECT_TRUE(fs::is_directory(folder));
   EXPECT_EQ(requests[0].output, (folder / "a.mp4").string());
   EXPECT_EQ(requests[1].output, (folder / "b.jpg").string());
@@ -102,7 +102,7 @@ TEST(PlaceOutputs, AFileInTheWayIsAResourceError) {
   std::vector<Request> requests(1);
   requests[0].name = "a", requests[0].output = (file / "folder").string();
   try {
-    place_outputs(requests, true);
+    place_outputs(requests, true, false);
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kResource);

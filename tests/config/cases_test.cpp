@@ -2,6 +2,7 @@
 //   case: WHAT IT SHOWS
 //   args: words as a shell would split them (default: -i of every parameter file)
 //   file: NAME            followed by its lines, each after "| "
+//   model: pictures       a model that edits pictures, instead of one that makes videos
 //   request: JSON         what is to be made, before defaults; once per sample
 //   complete: JSON        fields that the request has after the defaults of `limits` below
 //   plan: cfg1,u1,r1
@@ -29,7 +30,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 struct Case {
-  std::string source, title, args, plan, error, settings;
+  std::string source, title, args, model, plan, error, settings;
   std::vector<std::pair<std::string, std::string>> files;
   std::vector<std::string> requests, complete;
 };
@@ -45,10 +46,12 @@ void read_case_line(const std::string& source, const std::string& line, std::vec
   const size_t colon = line.find(": ");
   const std::string key = line.substr(0, colon),
                     value = colon == std::string::npos ? "" : line.substr(colon + 2);
-  if (key == "case") return void(cases.push_back({source, value, {}, {}, {}, {}, {}, {}, {}}));
+  if (key == "case") return void(cases.push_back({source, value, {}, {}, {}, {}, {}, {}, {}, {}}));
   Case& c = last(cases, source);
   if (key == "args")
     c.args = value;
+  else if (key == "model")
+    c.model = value;
   else if (key == "file")
     c.files.emplace_back(value, "");
   else if (key == "request")
@@ -114,6 +117,18 @@ Limits limits() {
   return limits;
 }
 
+/// What a checkpoint like the published Qwen-Image-Edit-2509 can.
+Limits limits_of_pictures() {
+  Limits limits;
+  limits.modes = {Mode::kEdit};
+  limits.max_frames = 1, limits.max_images = 3, limits.max_num_images = 1000;
+  limits.official = false, limits.lightning = true;
+  limits.presets = {{"1:1", 1328, 1328}, {"16:9", 1664, 928}};
+  limits.defaults = from_json<Request>(Json::parse(
+      R"({"num_frames": 1, "num_images": 1, "num_inference_steps": 40, "guidance": 4, "negative_prompt": " "})"));
+  return limits;
+}
+
 class Cases : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
@@ -152,9 +167,10 @@ void run(const Case& c) {
   const Arguments arguments = parse_arguments(words_of(c));
   const std::vector<Request> requests = read_requests(arguments.settings.input, arguments.request);
   std::vector<Request> completed;
+  const Limits model = c.model == "pictures" ? limits_of_pictures() : limits();
   for (const Request& request : requests) {
-    completed.push_back(complete(request, limits()));
-    validate(completed.back(), limits(), arguments.plan);
+    completed.push_back(complete(request, model));
+    validate(completed.back(), model, arguments.plan);
   }
   ASSERT_EQ(c.error, "") << "nothing was refused";
   if (!c.requests.empty()) {

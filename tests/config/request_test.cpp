@@ -9,7 +9,7 @@ namespace {
 
 TEST(Overlay, ReplacesFieldsThatAnswerTheSameQuestionTogether) {
   Request base, over;
-  base.image = "a.png", base.steps = 35, base.prompt = "x", base.negative_prompt = "y", base.seed = 3;
+  base.images = {"a.png"}, base.steps = 35, base.prompt = "x", base.negative_prompt = "y", base.seed = 3;
   over.video = "b.mp4", over.num_inference_steps = 4, over.prompt_embeds = "p",
   over.negative_prompt_embeds = "n";
   Request expected = over;
@@ -19,7 +19,7 @@ TEST(Overlay, ReplacesFieldsThatAnswerTheSameQuestionTogether) {
 
 TEST(Overlay, KeepsTheBaseWhereNothingIsSaid) {
   Request base;
-  base.image = "a.png", base.width = 96, base.enable_autoregressive = true;
+  base.images = {"a.png"}, base.width = 96, base.enable_autoregressive = true;
   EXPECT_EQ(overlay(base, {}), base);
   Request over;
   over.enable_autoregressive = false, over.height = 64;
@@ -44,7 +44,7 @@ TEST(Evaluations, OfficialKarrasTakesOneMore) {
 TEST(Mode, FollowsWhatIsGiven) {
   Request request;
   EXPECT_EQ(mode_of(request), Mode::kText2World);
-  request.image = "a.png";
+  request.images = {"a.png"};
   EXPECT_EQ(mode_of(request), Mode::kImage2World);
   request.video = "a.mp4";
   EXPECT_EQ(mode_of(request), Mode::kVideo2World);

@@ -108,7 +108,7 @@ TEST_F(EngineTest, AFullDiskIsFoundBeforeTheWork) {
 TEST_F(EngineTest, AnyPlanGivesTheSameLatents) {
   auto r = request();
   r.width = 80, r.height = 48, r.num_frames = 13;  // 4 × 3 × 5 = 60 tokens on 4 heads
-  r.image = kSource / "examples/tiny-world/purple_square.png";
+  r.images = {kSource / "examples/tiny-world/purple_square.png"};
   const auto one = latents(r, "");
   for (const char* plan : {"u2", "u3", "u4", "u5", "u8", "cfg2", "cfg2,u2", "cfg2,u3", "cfg2,u4"})
     EXPECT_TRUE(at::equal(latents(r, plan), one)) << plan;
@@ -136,9 +136,9 @@ TEST_F(EngineTest, ContinuesImagesAndClips) {
   const auto engine = Engine::open(tiny_world(), plan_of());
   auto r = request("image.mkv");
   r.num_inference_steps = 10;
-  r.image = kSource / "examples/tiny-world/purple_square.png";
+  r.images = {kSource / "examples/tiny-world/purple_square.png"};
   engine->run(r);
-  const auto wanted = media::read_frames(*r.image);
+  const auto wanted = media::read_frames(r.images[0]);
   const auto made = media::read_frames(*r.output, media::Selection::first(1));
   double difference = 0;
   for (size_t i = 0; i < wanted.rgb.size(); ++i)
@@ -215,7 +215,7 @@ TEST_F(EngineTest, BadInputIsRefusedBeforeAnyWork) {
   };
   refuse("nearest: 96", [](auto& r) { r.width = 100; });
   refuse("nearest: 17", [](auto& r) { r.num_frames = 16; });
-  refuse("No such file", [](auto& r) { r.image = "/none/picture.png"; });
+  refuse("No such file", [](auto& r) { r.images = {"/none/picture.png"}; });
   refuse("folder", [](auto& r) { r.output = "/dev/null/clip.mp4"; });
   refuse("is a picture", [&](auto& r) { r.output = temp_ / "clip.png"; });
   refuse("frames", [&](auto& r) {
@@ -270,10 +270,10 @@ TEST_F(OfficialLayout, NamesWhatIsMissing) {
 
 TEST_F(EngineTest, RefusesAnotherFamilyByName) {
   fs::copy(kSource / "models/tiny-world", temp_.path() / "other", fs::copy_options::recursive);
-  write_file(temp_ / "other/model_index.json", R"({"_class_name": "QwenImagePipeline"})");
+  write_file(temp_ / "other/model_index.json", R"({"_class_name": "WanPipeline"})");
   config::Settings settings;
   settings.model = temp_ / "other";
-  expect_error(ErrorKind::kUnsupported, "names QwenImagePipeline; orrery runs Cosmos-Predict2.5",
+  expect_error(ErrorKind::kUnsupported, "names WanPipeline; orrery runs Cosmos-Predict2.5",
                [&] { Engine::open(settings, plan_of()); });
 }
 

@@ -128,6 +128,19 @@ TEST(Write, TextIsKept) {
   write_image(dir / "a.png", picture, options);
   EXPECT_NE(bytes_of(dir / "a.png").find("a \"quoted\" prompt – ünï"), std::string::npos);
   EXPECT_EQ(read_frames(dir / "a.png"), picture);  // checksums included
+  EXPECT_EQ(read_text(dir / "a.png"),
+            (std::map<std::string, std::string>{options.text.begin(), options.text.end()}));
+  write_image(dir / "b.png", picture);
+  EXPECT_TRUE(read_text(dir / "b.png").empty());
+  std::string damaged = bytes_of(dir / "a.png");
+  damaged[damaged.find("quoted")] = 'Q';
+  write_bytes(dir / "c.png", damaged);
+  expect_error(ErrorKind::kRequest, "checksum of a text differs", [&] { read_text(dir / "c.png"); });
+  for (const size_t length : {size_t{8}, size_t{40}, damaged.size() - 20}) {
+    write_bytes(dir / "d.png", bytes_of(dir / "a.png").substr(0, length));
+    expect_error(ErrorKind::kRequest, "cut short", [&] { read_text(dir / "d.png"); });
+  }
+  expect_error(ErrorKind::kRequest, "cannot read", [&] { read_text(dir / "none.png"); });
   expect_error(ErrorKind::kRequest, "text is kept in", [&] { write_image(dir / "a.jpg", picture, options); });
   for (const std::string name : {"a.mp4", "a.mkv"}) {
     write_video(dir / name, clip, 16, options);

@@ -37,7 +37,7 @@ class Sample {
                                                       folder_.string()));
     const auto grid = model.grid(pictures_);
     const auto prepared = model.prepare(grid, golden("inputs/encoder_hidden_states"));
-    const auto step = model.step(golden("inputs/timestep").item<float>());
+    const auto step = model.steps({golden("inputs/timestep").item<float>()})[0];
     const auto tokens = model.tokens(grid, golden("inputs/hidden_states"));
     const parallel::Team team({}, {}, 2);
     return team.run([&](const parallel::Context& ctx) {

@@ -80,7 +80,7 @@ Tensor velocity(const qwen_image::Transformer& model, const Sample& s, const con
   const c10::InferenceMode guard;
   const auto grid = model.grid(s.pictures);
   const auto prepared = model.prepare(grid, s.embeds);
-  const auto step = model.step(s.time);
+  const auto step = model.steps({s.time})[0];
   const auto tokens = model.tokens(grid, s.packed);
   const parallel::Team team({}, factors, 2);
   return team.run([&](const parallel::Context& ctx) {

@@ -66,13 +66,33 @@ Tensor velocity(const qwen_image::Transformer& model, const std::vector<PictureS
                 const Tensor& packed, const Tensor& embeds, float time, const config::Factors& factors = {}) {
   const auto grid = model.grid(pictures);
   const auto prepared = model.prepare(grid, embeds);
-  const auto step = model.step(time);
+  const auto step = model.steps({time})[0];
   const auto tokens = model.tokens(grid, packed);
   const parallel::Team team({}, factors, 2);
   return team.run([&](const parallel::Context& ctx) {
     parallel::BlockPolicy policy;
     return parallel::run(ctx, model, prepared, step, tokens, policy);
   });
+}
+
+TEST(QwenImage, TimesDoNotDependOnEachOther) {
+  const std::vector<float> times = {1, 0.9f, 0.4f, 0.02f, 0.77f};
+  for (const bool zero_cond_t : {false, true}) {
+    const auto model = hashed_model(tiny(zero_cond_t));
+    const auto together = model.steps(times);
+    ASSERT_EQ(together.size(), times.size());
+    for (size_t i = 0; i < times.size(); ++i) {
+      const auto alone = model.steps({times[i]})[0];
+      EXPECT_EQ(together[i].blocks[1].image.mlp.gate.size(0), zero_cond_t ? 2 : 1);
+      EXPECT_TRUE(at::equal(together[i].final.scale, alone.final.scale));
+      for (size_t b = 0; b < alone.blocks.size(); ++b)
+        for (auto side : {&qwen_image::Step::BlockRows::text, &qwen_image::Step::BlockRows::image}) {
+          EXPECT_TRUE(at::equal((together[i].blocks[b].*side).attention.shift,
+                                (alone.blocks[b].*side).attention.shift));
+          EXPECT_TRUE(at::equal((together[i].blocks[b].*side).mlp.gate, (alone.blocks[b].*side).mlp.gate));
+        }
+    }
+  }
 }
 
 // The printed numbers of spec qwen-image §11.2.

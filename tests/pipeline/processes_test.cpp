@@ -35,7 +35,7 @@ class Processes : public ::testing::Test {
     return r;
   }
 
-  static pipeline::Video run(const parallel::Team& team, config::Request wanted,
+  static pipeline::Media run(const parallel::Team& team, config::Request wanted,
                              const config::Plan& plan = {}, const pipeline::Hooks& hooks = {}) {
     const auto ready = config::complete(std::move(wanted), model_->limits);
     config::validate(ready, model_->limits, plan);

@@ -104,5 +104,10 @@ TEST(QwenVlNames, MeetInOneSpelling) {
             "duplicate_key");
 }
 
+TEST(QwenImageNames, SingleFilesHaveAPrefix) {
+  for (const char* key : {"model.diffusion_model.img_in.weight", "img_in.weight"})
+    EXPECT_THAT(names_of(qwen_image_names(named({key}))), ElementsAre("img_in.weight"));
+}
+
 }  // namespace
 }  // namespace orrery::weights

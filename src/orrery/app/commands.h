@@ -19,8 +19,9 @@ int plan(const std::vector<std::string>& words, const Environment& environment);
 int inspect(const std::vector<std::string>& words, const Environment& environment);
 
 /// Gives each sample from input files the file that it is written to: FOLDER/NAME.mp4 (.jpg for a single
-/// frame) in the folder that `output` names, which is made. A request of the command line keeps its `output`;
-/// without one it is called by its name, and without a name the engine has a default.
-void place_outputs(std::vector<config::Request>& requests, bool from_files);
+/// frame, .png where the model makes pictures) in the folder that `output` names, which is made. A request of
+/// the command line keeps its `output`; without one it is called by its name, and without a name the engine
+/// has a default.
+void place_outputs(std::vector<config::Request>& requests, bool from_files, bool pictures);
 
 }  // namespace orrery::app

@@ -30,12 +30,14 @@ class Batch {
         ProgressView& view)
       : session_(session),
         keep_going_(settings.keep_going),
+        from_files_(!settings.input.empty()),
         view_(view),
         engine_(Engine::open(settings, plan, session.mesh())) {}
 
   /// Every sample is checked before the first is made: a mistake in the last is told at once. Returns the
   /// exit code of the first that failed.
-  int run(const std::vector<Request>& requests) {
+  int run(std::vector<Request> requests) {
+    session_.together([&] { place_outputs(requests, from_files_, engine_->makes_pictures()); });
     std::vector<int> codes(requests.size(), 0);
     const auto failed = [&] { return std::ssize(codes) - std::count(codes.begin(), codes.end(), 0); };
     if (requests.size() > 1)
@@ -83,7 +85,7 @@ class Batch {
   }
 
   const Session& session_;
-  const bool keep_going_;
+  const bool keep_going_, from_files_;
   ProgressView& view_;
   std::unique_ptr<Engine> engine_;
 };
@@ -91,17 +93,17 @@ class Batch {
 }  // namespace
 
 int generate(const std::vector<std::string>& words, const Environment& environment) {
-  return run_session(
-      "generate", words, environment, [&](const Session& session, config::Arguments& arguments) {
-        auto view = progress_view(session, arguments.settings, environment);
-        try {
-          const auto requests = find_requests(session, arguments, environment, /*writes=*/true);
-          return Batch(session, arguments.settings, arguments.plan, view).run(requests);
-        } catch (...) {
-          if (session.leads()) view.fail(current_error());
-          throw;
-        }
-      });
+  return run_session("generate", words, environment,
+                     [&](const Session& session, config::Arguments& arguments) {
+                       auto view = progress_view(session, arguments.settings, environment);
+                       try {
+                         const auto requests = find_requests(session, arguments, environment);
+                         return Batch(session, arguments.settings, arguments.plan, view).run(requests);
+                       } catch (...) {
+                         if (session.leads()) view.fail(current_error());
+                         throw;
+                       }
+                     });
 }
 
 }  // namespace orrery::app

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "orrery/app/commands.h"
 #include "orrery/app/interrupt.h"
 #include "orrery/app/model_path.h"
 #include "orrery/base/log.h"
+#include "orrery/config/json.h"
 #include "orrery/config/spec_file.h"
 #include "orrery/config/validate.h"
+#include "orrery/engine/write.h"
+#include "orrery/media/read.h"
 
 namespace orrery::app {
 namespace {
@@ -53,7 +57,7 @@ void require_one_writer(const std::vector<Request>& requests) {
 void check(const std::vector<Request>& requests, const config::Plan& plan) {
   for (const Request& request : requests) {
     try {
-      config::validate(request, {}, plan);
+      config::validate(request, config::Limits::of_any_model(), plan);
     } catch (Error& error) {
       if (requests.size() > 1) error.with("checking " + request.name.value_or(""));
       throw;
@@ -61,11 +65,33 @@ void check(const std::vector<Request>& requests, const config::Plan& plan) {
   }
 }
 
+/// Takes over what a picture was made from: the request, where the command line does not say otherwise, and,
+/// if that names no model, the settings.
+void repeat(const std::string& path, config::Arguments& arguments) {
+  const auto text = media::read_text(path);
+  const auto found = text.find(kRecordKey);
+  require(found != text.end(), "from_image: ", path,
+          " does not say what it was made from; expected a PNG that ", "orrery wrote");
+  const auto record = nlohmann::json::parse(found->second, nullptr, /*allow_exceptions=*/false);
+  require(record.is_object() && record.contains("request") && record.contains("settings"),
+          "from_image: ", path, " holds something else under ", kRecordKey);
+  arguments.request =
+      config::overlay(config::from_json<Request>(record["request"]), config::expand(arguments.request));
+  auto& ours = arguments.settings;
+  if (ours.model || ours.checkpoint_path) return;
+  const auto theirs = config::from_json<config::Settings>(record["settings"]);
+  config::Settings::fields([&](auto member, const config::Field& field) {
+    if (record["settings"].contains(field.name) && !config::is_set(ours.*member))
+      ours.*member = theirs.*member;
+  });
+}
+
 }  // namespace
 
-void place_outputs(std::vector<Request>& requests, bool from_files) {
+void place_outputs(std::vector<Request>& requests, bool from_files, bool pictures) {
   for (Request& request : requests) {
-    const std::string file = request.name.value_or("") + (request.num_frames == 1 ? ".jpg" : ".mp4");
+    const char* suffix = pictures ? ".png" : request.num_frames == 1 ? ".jpg" : ".mp4";
+    const std::string file = request.name.value_or("") + suffix;
     if (!from_files) {
       if (request.name && !request.output) request.output = file;
       continue;
@@ -88,15 +114,15 @@ ProgressView progress_view(const Session& session, const config::Settings& setti
 }
 
 std::vector<Request> find_requests(const Session& session, config::Arguments& arguments,
-                                   const Environment& environment, bool writes) {
+                                   const Environment& environment) {
   std::vector<Request> requests;
   config::Settings& settings = arguments.settings;
   session.together([&] {
+    if (settings.from_image) repeat(*settings.from_image, arguments);
     requests = config::read_requests(settings.input, arguments.request);
     check(requests, arguments.plan);
-    if (writes) require_one_writer(requests);
+    require_one_writer(requests);
     settings = find_model(settings, environment.hub, environment.program_folder, needs_text(requests));
-    if (writes) place_outputs(requests, !settings.input.empty());
   });
   if (session.leads()) explain(settings);
   return requests;

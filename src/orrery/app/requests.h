@@ -9,11 +9,10 @@
 namespace orrery::app {
 
 /// What the command line and the files that it names ask for, checked as far as that needs no checkpoint; the
-/// settings then name files that exist. `writes`: each request also gets its output (place_outputs,
-/// commands.h). Every process of the session makes the call. Errors: of the files, of config::validate, of
-/// find_model.
+/// settings then name files that exist. Every process of the session makes the call. Errors: of the files, of
+/// config::validate, of find_model.
 std::vector<config::Request> find_requests(const Session& session, config::Arguments& arguments,
-                                           const Environment& environment, bool writes);
+                                           const Environment& environment);
 
 /// Shows progress in the way that settings and terminal ask for; quiet on processes that do not lead.
 ProgressView progress_view(const Session& session, const config::Settings& settings,

@@ -8,7 +8,7 @@ namespace orrery::app {
 int verify(const std::vector<std::string>& words, const Environment& environment) {
   return run_session("verify", words, environment, [&](const Session& session, config::Arguments& arguments) {
     auto view = progress_view(session, arguments.settings, environment);
-    const auto requests = find_requests(session, arguments, environment, /*writes=*/false);
+    const auto requests = find_requests(session, arguments, environment);
     const auto engine = Engine::open(arguments.settings, arguments.plan, session.mesh());
     bool within = true;
     for (size_t i = 0; i < requests.size(); ++i) {

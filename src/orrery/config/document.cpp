@@ -139,14 +139,19 @@ class YamlReader final : public YAML::EventHandler {
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
                        YAML::EmitterStyle::value) override {
-    refuse_list(document_.file, mark.line + 1, path_);
+    if (path_.empty() || list_) refuse_list(document_.file, mark.line + 1, path_);
+    require_value(mark);
+    list_ = &(slot() = Json::array());
   }
-  void OnSequenceEnd() override {}
+  void OnSequenceEnd() override {
+    list_ = nullptr;
+    path_.pop_back();
+  }
 
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
                   YAML::EmitterStyle::value) override {
     require_value(mark);
-    if (objects_.size() >= kDeepest) refuse_object(document_.file, mark.line + 1, path_);
+    if (list_ || objects_.size() >= kDeepest) refuse_object(document_.file, mark.line + 1, path_);
     objects_.push_back(&(slot() = Json::object()));
   }
   void OnMapEnd() override {
@@ -165,6 +170,7 @@ class YamlReader final : public YAML::EventHandler {
 
   void put(const Json& value, const YAML::Mark& mark) {
     require_value(mark);
+    if (list_) return list_->push_back(value);
     slot() = value;
     if (!path_.empty()) path_.pop_back();
   }
@@ -179,6 +185,7 @@ class YamlReader final : public YAML::EventHandler {
   int count_ = 0;
   Path path_;
   std::vector<Json*> objects_;  // the open ones; a map's values stay where they are
+  Json* list_ = nullptr;        // the open one
   std::map<YAML::anchor_t, Json> anchors_;
 };
 
@@ -195,11 +202,12 @@ Document parse_json(std::string_view text, const std::string& file, int first_li
   Path path;
   const auto visit = [&](int depth, Json::parse_event_t event, Json& parsed) {
     using Event = Json::parse_event_t;
-    if (event == Event::array_start) refuse_list(file, line, path);
-    if (event == Event::object_start && static_cast<size_t>(depth) >= kDeepest)
+    const auto level = static_cast<size_t>(depth);  // beyond the path: inside of a list
+    if (event == Event::array_start && (path.empty() || level > path.size())) refuse_list(file, line, path);
+    if (event == Event::object_start && (level >= kDeepest || level > path.size()))
       refuse_object(file, line, path);
     if (event == Event::key) {
-      path.resize(static_cast<size_t>(depth));
+      path.resize(level);
       path.back() = parsed.get<std::string>();
       add_key(document, path, line);
     }

@@ -7,7 +7,7 @@
 
 namespace orrery::config {
 
-/// A parameter file as a tree of objects and single values, with the line of every key.
+/// A parameter file as a tree of objects, single values and lists of them, with the line of every key.
 struct Document {
   std::string file;
   nlohmann::json root;
@@ -18,8 +18,8 @@ struct Document {
 };
 
 /// Both parse text that may be hostile: an Error of kind request, "FILE:LINE: …", for text that is not valid,
-/// lists, a key given twice, objects deeper than `samples` need, and YAML aliases of objects or beyond the
-/// size of the text.
+/// a list of lists or objects, a key given twice, objects deeper than `samples` need, and YAML aliases of
+/// objects or beyond the size of the text.
 Document parse_json(std::string_view text, const std::string& file, int first_line = 1);
 Document parse_yaml(std::string_view text, const std::string& file);
 

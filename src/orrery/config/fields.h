@@ -1,8 +1,10 @@
 #pragma once
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace orrery::config {
 
@@ -35,5 +37,16 @@ template <class T>
 inline constexpr bool kIsOptional = false;
 template <class T>
 inline constexpr bool kIsOptional<std::optional<T>> = true;
+
+/// A list is not set while it is empty; values without "not set" always are.
+template <class T>
+constexpr bool is_set(const T&) {
+  return true;
+}
+template <class T>
+constexpr bool is_set(const std::optional<T>& value) {
+  return value.has_value();
+}
+inline bool is_set(const std::vector<std::string>& list) { return !list.empty(); }
 
 }  // namespace orrery::config

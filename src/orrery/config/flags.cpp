@@ -14,9 +14,6 @@ constexpr RefusedOption kRefused[] = {
     {"--experiment", "its switches come from --model, --variant and --reference"},
     {"--config-file", "the network's configuration comes from the checkpoint"},
     {"--profile", "there is no profiler in this version; the stage times are printed at the end of a run"},
-    {"--num-images",
-     "this version makes one video per request; write one sample per seed in an --input file"},
-    {"--lora-path", "LoRA weights are not in this version"},
 };
 
 std::string dashed(std::string_view name) {
@@ -160,7 +157,7 @@ std::string parse_words(CLI::App& app, const std::vector<std::string>& words,
 
 Arguments parse_arguments(const std::vector<std::string>& words, const std::string& command) {
   Arguments arguments;
-  CLI::App app("A video from a prompt, from an image or from a clip.", "orrery " + command);
+  CLI::App app("A video or a picture from a prompt, from pictures or from a clip.", "orrery " + command);
   app.get_formatter()->column_width(44);
   add_options(app, arguments.request, "What to make");
   add_options(app, arguments.plan, "How to run");

@@ -24,6 +24,8 @@ template <class V>
 nlohmann::ordered_json value_json(const V& value) {
   if constexpr (NamedEnum<V>)
     return std::string(to_string(value));
+  else if constexpr (std::is_same_v<V, std::vector<std::string>>)
+    return value.size() == 1 ? nlohmann::ordered_json(value[0]) : nlohmann::ordered_json(value);
   else
     return value;
 }
@@ -75,8 +77,9 @@ nlohmann::ordered_json to_json(const T& value) {
   auto object = nlohmann::ordered_json::object();
   T::fields([&](auto member, const Field& field) {
     const auto& found = value.*member;
+    if (!is_set(found)) return;
     if constexpr (kIsOptional<std::decay_t<decltype(found)>>) {
-      if (found) object[std::string(field.name)] = value_json(*found);
+      object[std::string(field.name)] = value_json(*found);
     } else {
       object[std::string(field.name)] = value_json(found);
     }

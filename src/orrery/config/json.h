@@ -26,7 +26,7 @@ std::vector<std::string> field_names();
 template <class T>
 T from_json(const nlohmann::json& object, const Locate& locate = {});
 
-/// Every field that is set, in order; from_json gives the same struct back.
+/// Every field that is set, in order, a list of one as its value; from_json gives the same struct back.
 template <class T>
 nlohmann::ordered_json to_json(const T& value);
 

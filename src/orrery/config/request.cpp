@@ -7,14 +7,16 @@ namespace orrery::config {
 Request overlay(Request base, const Request& over) {
   using R = Request;
   const auto replace_together = [&](auto... members) {
-    if (((over.*members).has_value() || ...)) ((base.*members).reset(), ...);
+    if ((is_set(over.*members) || ...)) ((base.*members = {}), ...);
   };
-  replace_together(&R::image, &R::video, &R::input_path);
+  replace_together(&R::images, &R::video, &R::input_path);
   replace_together(&R::num_inference_steps, &R::steps);
   replace_together(&R::prompt, &R::prompt_path, &R::prompt_embeds);
   replace_together(&R::negative_prompt, &R::negative_prompt_file, &R::negative_prompt_embeds);
+  if (over.aspect_ratio) base.width.reset(), base.height.reset();
+  if (over.width || over.height) base.aspect_ratio.reset();
   R::fields([&](auto member, const Field&) {
-    if (over.*member) base.*member = over.*member;
+    if (is_set(over.*member)) base.*member = over.*member;
   });
   return base;
 }
@@ -22,7 +24,7 @@ Request overlay(Request base, const Request& over) {
 Mode mode_of(const Request& request) {
   if (request.mode) return *request.mode;
   if (request.video) return Mode::kVideo2World;
-  return request.image ? Mode::kImage2World : Mode::kText2World;
+  return is_set(request.images) ? Mode::kImage2World : Mode::kText2World;
 }
 
 int64_t evaluations(const Request& request, bool karras) {

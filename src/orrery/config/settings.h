@@ -17,9 +17,9 @@ constexpr std::array<std::string_view, 2> names_of(Variant) { return {"post-trai
 /// Where things lie, and how the program talks. `app/` turns published names into paths before anyone else
 /// reads them.
 struct Settings {
-  std::optional<std::string> model, checkpoint_path, vae, text_encoder, tokenizer;
+  std::optional<std::string> model, checkpoint_path, vae, text_encoder, tokenizer, from_image;
   std::optional<Variant> variant;
-  std::vector<std::string> input;
+  std::vector<std::string> lora, input;
   bool keep_going = true;
   bool json = false, quiet = false;
   bool offload_diffusion_model = false, offload_tokenizer = false, offload_text_encoder = false,
@@ -43,8 +43,12 @@ struct Settings {
     visit(&S::text_encoder,
           Field{"text_encoder", "text encoder folder to use instead of the model's own", "", kPath});
     visit(&S::tokenizer, Field{"tokenizer", "tokenizer folder to use instead of the model's own", "", kPath});
+    visit(&S::lora, Field{"lora", "LoRA file or folder, with a strength if not 1: PATH:0.8 (may be repeated)",
+                          "lora_path"});
     visit(&S::variant, Field{"variant", "switches of an official .pt (default: by the model's name)"});
     visit(&S::input, Field{"input", "parameter files: .json, .jsonl, .yaml, .yml", "i,input_files"});
+    visit(&S::from_image,
+          Field{"from_image", "PNG whose request is made again; other options change it", "", kPath});
     visit(&S::keep_going, Field{"keep_going", "go on with the next sample after one failed"});
     visit(&S::json, Field{"json", "progress as JSON lines on stdout"});
     visit(&S::quiet, Field{"quiet", "no progress, warnings and errors only", "q"});

@@ -94,13 +94,16 @@ void fold_input_path(Request& request, const std::string& where) {
   const std::string path = *request.input_path;
   request.input_path.reset();
   if (request.mode == Mode::kText2World) return;
-  require(!request.image && !request.video, where, "input_path and image or video: give one of them");
+  require(request.images.empty() && !request.video, where, "input_path and image or video: give one of them");
   std::string suffix = fs::path(path).extension().string();
   std::transform(suffix.begin(), suffix.end(), suffix.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const bool image =
       suffix == ".png" || suffix == ".jpg" || suffix == ".jpeg" || suffix == ".webp" || suffix == ".bmp";
-  (image ? request.image : request.video) = path;
+  if (image)
+    request.images = {path};
+  else
+    request.video = path;
 }
 
 void fold_text(std::optional<std::string>& text, std::optional<std::string>& path, const char* field,
@@ -118,10 +121,17 @@ void fold_text(std::optional<std::string>& text, std::optional<std::string>& pat
 }
 
 void resolve_paths(Request& request, const fs::path& folder) {
+  const auto resolve = [&](std::string& path) {
+    if (!path.empty()) path = (folder / path).string();
+  };
   Request::fields([&](auto member, const Field& field) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(request.*member)>, std::optional<std::string>>) {
-      if (field.path && request.*member && !(request.*member)->empty())
-        request.*member = (folder / *(request.*member)).string();
+    auto& value = request.*member;
+    using T = std::decay_t<decltype(value)>;
+    if (!field.path) return;
+    if constexpr (std::is_same_v<T, std::optional<std::string>>) {
+      if (value) resolve(*value);
+    } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+      for (auto& path : value) resolve(path);
     }
   });
 }
@@ -162,6 +172,8 @@ std::vector<Sample> parse_spec(std::string_view text, SpecFormat format, const s
 
 Request expand(Request request, const std::string& where, bool prompt_path_wins) {
   fold_resolution(request, where);
+  require(!request.aspect_ratio || (!request.width && !request.height), where,
+          "aspect_ratio and width or height: give one of them");
   fold_input_path(request, where);
   fold_text(request.prompt, request.prompt_path, "prompt_path", prompt_path_wins, /*may_be_empty=*/false,
             where);

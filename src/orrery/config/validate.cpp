@@ -37,8 +37,25 @@ void check_size(const std::optional<int64_t>& size, const char* field, int64_t m
           ", found ", *size, " (nearest: ", near, ")");
 }
 
+template <class T, class Name>
+std::string listed(const std::vector<T>& all, const Name& name) {
+  std::vector<std::string> names;
+  for (const T& one : all) names.emplace_back(name(one));
+  return join(names);
+}
+
+/// complete() has answered one that the model has.
+void check_aspect_ratio(const Request& r, const Limits& limits) {
+  if (!r.aspect_ratio || limits.any_model) return;
+  const auto known = listed(limits.presets, [](const SizePreset& p) { return p.aspect_ratio; });
+  require(!known.empty(), "aspect_ratio: this model has no sizes of its own; give width and height");
+  fail(ErrorKind::kRequest, "aspect_ratio: expected one of ", known, ", found ", in_quotes(*r.aspect_ratio));
+}
+
 void check_frames(const std::optional<int64_t>& frames, const Limits& limits) {
   if (!frames) return;
+  if (limits.max_frames == 1)
+    return require(*frames == 1, "num_frames: this model makes pictures, expected 1, found ", *frames);
   const int64_t k = limits.temporal_multiple, inside = std::clamp<int64_t>(*frames, 1, limits.max_frames);
   const int64_t near = std::min((inside - 1 + k / 2) / k * k + 1, (limits.max_frames - 1) / k * k + 1);
   require(*frames == near, "num_frames: expected ", k, "k+1 (1, ", k + 1, ", ", 2 * k + 1, " …) up to ",
@@ -75,6 +92,11 @@ void check_sampling(const Request& r, const Limits& limits) {
   check_range(r.num_inference_steps, "num_inference_steps", 1, 1000);
   check_range(r.steps, "steps", 1, 1000);
   const bool official = r.reference == Reference::kOfficial;
+  require(!official || limits.official, "reference: this model has no official one beside diffusers");
+  if (r.lightning) {
+    require(limits.lightning, "lightning: this model has no few-step LoRA");
+    require(*r.lightning == 4 || *r.lightning == 8, "lightning: expected 4 or 8 steps, found ", *r.lightning);
+  }
   check_range(r.guidance, "guidance", 0, official ? limits.max_official_guidance : limits.max_guidance);
   // numpy's RandomState, the official noise, takes 32 bits; torch's generator takes them all.
   const int64_t largest_seed = official ? int64_t{UINT32_MAX} : INT64_MAX;
@@ -85,22 +107,46 @@ void check_sampling(const Request& r, const Limits& limits) {
   check_range(r.max_sequence_length, "max_sequence_length", 1, limits.max_sequence_length);
 }
 
-void check_mode(const Request& r) {
-  require(!r.image || !r.video, "image and video: give one of them");
+void check_picture_mode(const Request& r, const Limits& limits, Mode mode) {
+  const auto given = std::ssize(r.images);
+  require(!r.video, to_string(mode), ": this model makes pictures, found a video");
+  require(!r.enable_autoregressive.value_or(false), "enable_autoregressive: this model makes pictures");
+  if (mode == Mode::kText2Image)
+    require(given == 0, "text2image: this model takes no image, found ", given, " (editing models do)");
+  else
+    require(given >= 1 && given <= limits.max_images, "edit: expected 1",
+            limits.max_images > 1 ? concat(" to ", limits.max_images, " images") : " image",
+            " (--image), found ", given);
+}
+
+void check_mode(const Request& r, const Limits& limits) {
+  require(r.images.empty() || !r.video, "image and video: give one of them");
+  if (r.num_images)
+    require(limits.max_num_images > 1 || *r.num_images == 1, "num_images: this model makes one video, found ",
+            *r.num_images, "; write one sample per seed in an --input file");
   const Mode mode = mode_of(r);
-  const char* given = r.image ? "an image" : r.video ? "a video" : "neither";
+  if (r.mode)
+    require(std::find(limits.modes.begin(), limits.modes.end(), mode) != limits.modes.end(),
+            "mode: expected ", listed(limits.modes, [](Mode m) { return to_string(m); }),
+            ", which this model makes, found ", to_string(mode));
+  if (limits.pictures()) return check_picture_mode(r, limits, mode);
+  require(std::ssize(r.images) <= limits.max_images, "image: expected at most ", limits.max_images,
+          ", found ", r.images.size());
+  const bool image = !r.images.empty();
+  const char* given = image ? "an image" : r.video ? "a video" : "neither";
   if (mode == Mode::kText2World)
-    require(!r.image && !r.video, "text2world: expected no image and no video, found ", given,
+    require(!image && !r.video, "text2world: expected no image and no video, found ", given,
             " (image2world and video2world take one)");
   if (mode == Mode::kImage2World)
-    require(r.image || r.video,
+    require(image || r.video,
             "image2world: expected an image, or a video whose last frame is taken, found neither");
   if (mode == Mode::kVideo2World)
     require(r.video.has_value(), "video2world: expected a video, found ", given,
-            r.image ? " (image2world takes an image)" : "");
+            image ? " (image2world takes an image)" : "");
 }
 
 void check_conditioning(const Request& r, const Limits& limits) {
+  if (limits.pictures()) return;
   if (!r.num_latent_conditional_frames) return;
   const int64_t given = *r.num_latent_conditional_frames;
   const Mode mode = mode_of(r);
@@ -133,9 +179,15 @@ void check_long_video(const Request& r, const Limits& limits) {
 void check_paths(const Request& r) {
   if (r.name) check_name(*r.name);
   Request::fields([&](auto member, const Field& field) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(r.*member)>, Text>) {
-      const bool path = field.path || field.name == "output";
-      if (path && r.*member) require(!(r.*member)->empty(), field.name, ": expected a path, found \"\"");
+    const auto check = [&](const std::string& path) {
+      require(!path.empty(), field.name, ": expected a path, found \"\"");
+    };
+    using T = std::decay_t<decltype(r.*member)>;
+    if (!field.path && field.name != "output") return;
+    if constexpr (std::is_same_v<T, Text>) {
+      if (r.*member) check(*(r.*member));
+    } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+      std::for_each((r.*member).begin(), (r.*member).end(), check);
     }
   });
 }
@@ -150,9 +202,28 @@ void check_name(const std::string& name, const std::string& where) {
           kLongest, " bytes without /, found ", in_quotes(name));
 }
 
+bool Limits::pictures() const {
+  return modes.size() == 1 && (modes[0] == Mode::kText2Image || modes[0] == Mode::kEdit);
+}
+
+Limits Limits::of_any_model() {
+  Limits limits;
+  limits.any_model = limits.lightning = true;
+  limits.modes = {Mode::kText2World, Mode::kImage2World, Mode::kVideo2World, Mode::kText2Image, Mode::kEdit};
+  limits.max_width = limits.max_height = 16384;
+  limits.max_images = 3, limits.max_num_images = 1000, limits.max_sequence_length = 1024;
+  return limits;
+}
+
 Request complete(const Request& request, const Limits& limits) {
   Request r = overlay(limits.defaults, request);
-  r.mode = mode_of(r);
+  if (!r.mode) r.mode = limits.modes.size() == 1 ? limits.modes[0] : mode_of(r);
+  for (const SizePreset& preset : limits.presets)
+    if (r.aspect_ratio == preset.aspect_ratio)
+      r.width = preset.width, r.height = preset.height, r.aspect_ratio.reset();
+  if (r.lightning && !request.num_inference_steps && !request.steps) r.num_inference_steps = *r.lightning;
+  if (r.lightning && !request.guidance) r.guidance = 1;
+  if (limits.pictures()) return r;
   if (!r.num_latent_conditional_frames) r.num_latent_conditional_frames = static_cast<int64_t>(*r.mode);
   if (r.enable_autoregressive.value_or(false)) {
     if (!r.num_output_frames) r.num_output_frames = kChunkFrames;
@@ -165,8 +236,10 @@ Request complete(const Request& request, const Limits& limits) {
 void validate(const Request& request, const Limits& limits, const Plan& plan) {
   resolve(plan);
   check_paths(request);
-  check_mode(request);
+  check_mode(request, limits);
   check_text(request);
+  check_aspect_ratio(request, limits);
+  check_range(request.num_images, "num_images", 1, std::max<int64_t>(limits.max_num_images, 1));
   check_size(request.width, "width", limits.spatial_multiple, limits.max_width);
   check_size(request.height, "height", limits.spatial_multiple, limits.max_height);
   check_frames(request.num_frames, limits);

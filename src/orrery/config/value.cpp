@@ -95,7 +95,8 @@ void read_value(std::string& value, const Json& json, const std::string& label) 
 }
 
 void read_value(std::vector<std::string>& value, const Json& json, const std::string& label) {
-  if (!json.is_array()) refuse(label, "a list of strings", describe(json));
+  if (json.is_string()) return value.push_back(json.get<std::string>());
+  if (!json.is_array()) refuse(label, "a string or a list of strings", describe(json));
   for (const Json& item : json) read_value(value.emplace_back(), item, label);
 }
 

@@ -14,8 +14,7 @@
 #include "orrery/config/json.h"
 #include "orrery/engine/machine.h"
 #include "orrery/engine/write.h"
-#include "orrery/pipeline/given_frames.h"
-#include "orrery/pipeline/predict.h"
+#include "orrery/pipeline/catalog.h"
 #include "orrery/platform/cpu.h"
 #include "orrery/platform/thread.h"
 
@@ -60,18 +59,21 @@ class Stages {
   Stopwatch watch_;
 };
 
-class PredictEngine final : public Engine {
+class PipelineEngine final : public Engine {
  public:
-  PredictEngine(const config::Settings& settings, const config::Plan& plan,
-                std::shared_ptr<const comm::Mesh> mesh)
-      : plan_(plan),
+  PipelineEngine(const config::Settings& settings, const config::Plan& plan,
+                 std::shared_ptr<const comm::Mesh> mesh)
+      : settings_(settings),
+        plan_(plan),
         factors_(mesh ? parallel::factors_of(mesh->shape()) : config::resolve(plan)),
         team_(make_team(plan, factors_, std::move(mesh))) {
     comm::compare(team_.control(), "version", versions().dump());
     comm::compare(team_.control(), "plan", to_json(plan).dump());
-    together([&] { model_ = pipeline::open_predict_model(settings, compute_type(plan.dtype)); });
-    comm::compare(team_.control(), "checkpoint", model_.fingerprint);
+    together([&] { pipeline_ = pipeline::open(settings, compute_type(plan.dtype)); });
+    comm::compare(team_.control(), "checkpoint", checkpoint().fingerprint);
   }
+
+  bool makes_pictures() const override { return checkpoint().limits.pictures(); }
 
   void check(const config::Request& wanted) const override { (void)prepare(wanted); }
 
@@ -90,7 +92,7 @@ class PredictEngine final : public Engine {
       together([&, &request = request, &given = given] {
         if (writes()) one = observe({plan_, {}, team_.threads()}, request, given, callbacks);
       });
-      return writes() ? agreements(one, many, parallel::mesh_shape(factors_), model_.dtype)
+      return writes() ? agreements(one, many, parallel::mesh_shape(factors_), checkpoint().dtype)
                       : std::vector<Agreement>();
     });
   }
@@ -99,8 +101,10 @@ class PredictEngine final : public Engine {
   /// A request with nothing left open, and the pixels that it gives.
   struct Ready {
     config::Request request;
-    media::Frames given;
+    pipeline::Given given;
   };
+
+  const pipeline::Checkpoint& checkpoint() const { return pipeline_->checkpoint(); }
 
   static parallel::Team make_team(const config::Plan& plan, const config::Factors& factors,
                                   std::shared_ptr<const comm::Mesh> mesh) {
@@ -132,11 +136,12 @@ class PredictEngine final : public Engine {
     Ready ready;
     auto& request = ready.request;
     together([&] {
-      request = config::complete(wanted, model_.limits);
-      config::validate(request, model_.limits, plan_);
+      const auto& limits = checkpoint().limits;
+      request = config::complete(wanted, limits);
+      config::validate(request, limits, plan_);
       request.output = output_path(request);
+      ready.given = pipeline_->read_given(request);
       if (writes()) check_writable(request);
-      ready.given = pipeline::read_given_frames(request, model_.reference(request));
     });
     comm::compare(team_.control(), "request", to_json(request).dump());
     if (request.seed == -1)
@@ -147,14 +152,8 @@ class PredictEngine final : public Engine {
   /// What prepare() gives, with the weights that it needs in their place.
   Ready ready(const config::Request& wanted) {
     Ready all = prepare(wanted);
-    together([&] { load(all.request); });
+    together([&] { pipeline_->load(all.request, plan_.weights); });
     return all;
-  }
-
-  void load(const config::Request& request) {
-    if (!loaded_) pipeline::load_weights(model_, plan_.weights);
-    loaded_ = true;
-    if (pipeline::encodes(request)) pipeline::load_encoder(model_);
   }
 
   static pipeline::Hooks hooks(Stages& stages, const Callbacks& callbacks) {
@@ -167,7 +166,7 @@ class PredictEngine final : public Engine {
     return hooks;
   }
 
-  Observed observe(const parallel::Team& team, const config::Request& request, const media::Frames& given,
+  Observed observe(const parallel::Team& team, const config::Request& request, const pipeline::Given& given,
                    const Callbacks& callbacks) const {
     Observed seen;
     Stages stages(callbacks);
@@ -175,23 +174,22 @@ class PredictEngine final : public Engine {
     watching.observe = [&](const std::string& what, const Tensor& value) {
       seen.emplace_back(what, value.clone());
     };
-    auto video = pipeline::predict(model_, model_.reference(request), team, request, given, watching);
-    seen.emplace_back("latents", video.latents);
-    seen.emplace_back("frames", at::tensor(at::ArrayRef<uint8_t>(video.frames.rgb)));
+    auto media = pipeline_->make(team, request, given, watching);
+    seen.emplace_back("latents", media.latents);
+    seen.emplace_back("frames", at::tensor(at::ArrayRef<uint8_t>(media.frames.rgb)));
     return seen;
   }
 
-  Output make(const config::Request& request, const media::Frames& given, const Callbacks& callbacks) {
+  Output make(const config::Request& request, const pipeline::Given& given, const Callbacks& callbacks) {
     Stages stages(callbacks);
-    const auto video =
-        pipeline::predict(model_, model_.reference(request), team_, request, given, hooks(stages, callbacks));
+    const auto media = pipeline_->make(team_, request, given, hooks(stages, callbacks));
     stages.report("write", 0, 0);
     Output output;
     output.seed = *request.seed;
-    output.evaluations = video.evaluations;
+    output.evaluations = media.evaluations;
     together([&] {
       if (!writes()) return;
-      output.files = write(request, video);
+      output.files = write(request, media, settings_);
       output.stage_seconds = stages.finish();
       output.json = describe(request, output);
       if (callbacks.written) callbacks.written(output);
@@ -204,13 +202,13 @@ class PredictEngine final : public Engine {
     for (const auto& [stage, seconds] : output.stage_seconds) times[stage] = seconds;
     Json plan = config::to_json(plan_);
     plan["parallel"] = config::to_string(factors_);
-    plan["dtype"] = name_of(model_.dtype);
-    plan["weights"] = model_.storage == weights::Storage::kMapped ? "mapped" : "widened";
+    plan["dtype"] = name_of(checkpoint().dtype);
+    plan["weights"] = checkpoint().storage == weights::Storage::kMapped ? "mapped" : "widened";
     plan["ranks"] = team_.ranks();
     plan["threads"] = team_.threads();
     return Json{{"request", config::to_json(request)},
                 {"plan", plan},
-                {"model", model_.layout.transformer},
+                {"model", checkpoint().layout.transformer},
                 {"files", output.files},
                 {"evaluations", output.evaluations},
                 {"seconds", times},
@@ -218,18 +216,18 @@ class PredictEngine final : public Engine {
         .dump(2, ' ', false, Json::error_handler_t::replace);  // paths may be any bytes
   }
 
+  config::Settings settings_;
   config::Plan plan_;
   config::Factors factors_;
   parallel::Team team_;
-  pipeline::PredictModel model_;
-  bool loaded_ = false;
+  std::unique_ptr<pipeline::Pipeline> pipeline_;
 };
 
 }  // namespace
 
 std::unique_ptr<Engine> Engine::open(const config::Settings& settings, const config::Plan& plan,
                                      std::shared_ptr<const comm::Mesh> mesh) {
-  return std::make_unique<PredictEngine>(settings, plan, std::move(mesh));
+  return std::make_unique<PipelineEngine>(settings, plan, std::move(mesh));
 }
 
 }  // namespace orrery

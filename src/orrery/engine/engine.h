@@ -57,6 +57,9 @@ class Engine {
   static std::unique_ptr<Engine> open(const config::Settings& settings, const config::Plan& plan,
                                       std::shared_ptr<const comm::Mesh> mesh = nullptr);
 
+  /// Whether it makes pictures, not videos.
+  virtual bool makes_pictures() const = 0;
+
   /// Refuses what run() would refuse before it works: values, files that cannot be read, a place that cannot
   /// be written. Loads no weights.
   virtual void check(const config::Request& request) const = 0;

@@ -5,8 +5,7 @@
 #include "orrery/base/error.h"
 #include "orrery/base/text.h"
 #include "orrery/config/json.h"
-#include "orrery/models/qwen_vl/weights.h"
-#include "orrery/pipeline/predict_model.h"
+#include "orrery/pipeline/catalog.h"
 #include "orrery/weights/source.h"
 
 namespace orrery {
@@ -26,59 +25,41 @@ Json files_of(const std::string& path) {
   return {{"path", path}, {"tensors", tensors.size()}, {"dtypes", dtypes}, {"bytes", bytes}};
 }
 
-Json size_of(const weights::Sizer& sizer, int64_t file_bytes) {
-  return {{"parameters", sizer.parameters()},
-          {"memory",
-           {{"mapped", file_bytes},
-            {"widened float32", sizer.bytes(at::kFloat)},
-            {"widened bfloat16", sizer.bytes(at::kBFloat16)}}}};
-}
-
-template <class W, class Config>
-Json part(const std::string& path, const Config& config) {
-  Json json = files_of(path);
-  weights::Sizer sizer;
-  W w;
-  bind(sizer, w, config);
-  json.update(size_of(sizer, json["bytes"].get<int64_t>()));
+Json describe(const pipeline::Part& part) {
+  // Some networks lie in the files of another, which is counted.
+  Json json = part.path.empty() ? Json::object() : files_of(part.path);
+  json["parameters"] = part.size.parameters();
+  json["memory"] = {{"mapped", part.path.empty() ? 0 : json["bytes"].get<int64_t>()},
+                    {"widened float32", part.size.bytes(at::kFloat)},
+                    {"widened bfloat16", part.size.bytes(at::kBFloat16)}};
+  for (const auto& [name, value] : part.facts) json[name] = value;
   return json;
 }
 
-Json describe(const pipeline::PredictModel& m) {
-  const auto& c = m.config;
-  Json transformer = part<cosmos::TransformerWeights>(m.layout.transformer, c);
-  transformer.update({{"blocks", c.layers},
-                      {"width", c.width()},
-                      {"heads", c.heads},
-                      {"head_dim", c.head_dim},
-                      {"text_features", c.text_input_width}});
-  Json json = {{"family", m.family},
-               {"layout", m.layout.kind == Layout::Kind::kDiffusers ? "diffusers" : "official"},
-               {"class", m.layout.class_name},
-               {"transformer", transformer},
-               {"vae", part<wan_vae::Weights>(m.layout.vae, m.vae_config)}};
-  if (!m.layout.text_encoder.empty()) {
-    const auto text = qwen_vl::read_text_config(m.layout.text_encoder + "/config.json");
-    json["text_encoder"] = part<qwen_vl::TextWeights>(m.layout.text_encoder, text);
-    json["text_encoder"].update({{"layers", text.layers}, {"width", text.hidden_size}});
-  }
+Json describe(const pipeline::Pipeline& pipeline) {
+  const auto& c = pipeline.checkpoint();
+  Json json = {{"family", pipeline::family_of(c.layout.class_name).name},
+               {"layout", c.layout.kind == Layout::Kind::kDiffusers ? "diffusers" : "official"},
+               {"class", c.layout.class_name}};
+  for (const auto& part : pipeline.parts()) json[part.name] = describe(part);
   json["largest"] = {
-      {"width", m.limits.max_width}, {"height", m.limits.max_height}, {"num_frames", m.limits.max_frames}};
-  json["sigmas"] = m.scheduler.karras ? "karras" : "linear";
-  json["defaults"] = config::to_json(m.limits.defaults);
+      {"width", c.limits.max_width}, {"height", c.limits.max_height}, {"num_frames", c.limits.max_frames}};
+  json["sigmas"] = pipeline.sigmas();
+  json["defaults"] = config::to_json(c.limits.defaults);
   return json;
 }
 
 std::string bytes_of(const Json& bytes) { return human_bytes(bytes.get<int64_t>()); }
 
 std::string lines_of(const std::string& name, const Json& part, const std::string& shape) {
+  const int64_t millions = part["parameters"].get<int64_t>() / 100'000;
+  const std::string size = concat(static_cast<double>(millions) / 10, " million parameters", shape);
+  if (!part.contains("path")) return concat(name, "\n  ", size, ", in the same files\n");
   std::vector<std::string> dtypes;
   for (const auto& [dtype, count] : part["dtypes"].items()) dtypes.push_back(concat(count, " ", dtype));
   const auto& memory = part["memory"];
-  const int64_t parameters = part["parameters"];
-  return concat(name, "\n  ", part["path"].get<std::string>(), "\n  ",
-                static_cast<double>(parameters / 100'000) / 10, " million parameters", shape, "; ",
-                part["tensors"], " tensors (", join(dtypes), "), ", bytes_of(part["bytes"]),
+  return concat(name, "\n  ", part["path"].get<std::string>(), "\n  ", size, "; ", part["tensors"],
+                " tensors (", join(dtypes), "), ", bytes_of(part["bytes"]),
                 "\n  memory: ", bytes_of(memory["mapped"]), " mapped, ", bytes_of(memory["widened float32"]),
                 " widened to float32, ", bytes_of(memory["widened bfloat16"]), " to bfloat16\n");
 }
@@ -92,12 +73,15 @@ std::string as_text(const Json& json) {
                   concat(", ", t["blocks"], " blocks of ", t["width"], " (", t["heads"], " heads x ",
                          t["head_dim"], ")"));
   out += lines_of("VAE", json["vae"], "");
+  const auto layers = [&](const char* part) {
+    return concat(", ", json[part]["layers"], " layers of ", json[part]["width"]);
+  };
   if (json.contains("text_encoder"))
-    out +=
-        lines_of("text encoder", json["text_encoder"],
-                 concat(", ", json["text_encoder"]["layers"], " layers of ", json["text_encoder"]["width"]));
+    out += lines_of("text encoder", json["text_encoder"], layers("text_encoder"));
   else
     out += "text encoder\n  none beside it: --text-encoder names one, --prompt-embeds does without\n";
+  if (json.contains("vision_tower"))
+    out += lines_of("vision tower", json["vision_tower"], layers("vision_tower"));
   out += concat("up to ", json["largest"]["width"], "x", json["largest"]["height"], " pixels, ",
                 json["largest"]["num_frames"], " frames; ", text(json["sigmas"]), " sigmas\ndefaults\n");
   for (const auto& [field, value] : json["defaults"].items())
@@ -108,7 +92,7 @@ std::string as_text(const Json& json) {
 }  // namespace
 
 std::string inspect(const config::Settings& settings, bool json) {
-  const auto description = describe(pipeline::open_predict_model(settings, at::kBFloat16));
+  const auto description = describe(*pipeline::open(settings, at::kBFloat16));
   return json ? description.dump(2) + "\n" : as_text(description);
 }
 

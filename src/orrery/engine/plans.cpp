@@ -12,61 +12,43 @@
 #include "orrery/engine/machine.h"
 #include "orrery/parallel/cost.h"
 #include "orrery/parallel/team.h"
-#include "orrery/pipeline/predict_model.h"
-#include "orrery/weights/source.h"
+#include "orrery/pipeline/catalog.h"
 
 namespace orrery {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What the costs of a request depend on.
-struct Work {
-  const cosmos::TransformerConfig& model;
-  Shape latents;  // [C, T, h, w]
-  int64_t text_tokens;
-  bool guided;
-  int64_t element_bytes;
+using pipeline::Work;
 
-  int64_t tokens() const { return latents[1] * (latents[2] / model.patch) * (latents[3] / model.patch); }
-};
-
-double multiply(int64_t rows, int64_t in, int64_t out) {
-  return 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
-}
-
-/// One rank's step: every forward that it makes, the gathering of the clip, the exchange of velocities and
-/// the decision whether to go on.
+/// One rank's step: every forward that it makes, the gathering of the velocity, the exchange of velocities
+/// and the decision whether to go on.
 parallel::Cost step_cost(const Work& work, const comm::MeshShape& mesh, int rank) {
-  const auto& m = work.model;
-  const int64_t parts = mesh.ring * mesh.ulysses, width = m.width();
-  const int64_t own = comm::split(work.tokens(), parts, rank % parts).size();
-  auto block = parallel::attention_cost(mesh, rank, {work.tokens(), m.heads, m.head_dim, work.element_bytes});
-  block.flops += multiply(own, width, 6 * width + 2 * m.mlp_width()) +
-                 4.0 * static_cast<double>(own) * static_cast<double>(work.text_tokens * width);
-  parallel::Cost forward = m.layers * block;
-  forward.flops += multiply(own, m.patch_inputs() + m.latent_channels * m.patch * m.patch, width);
-  if (parts > 1) {
-    const int64_t patch_bytes = m.latent_channels * m.patch * m.patch * 4;
-    forward += {(parts - 1) * own * patch_bytes, 1, 0};
-  }
+  const int64_t parts = mesh.ring * mesh.ulysses;
+  const int64_t own = comm::split(work.tokens, parts, rank % parts).size();
+  auto block = parallel::attention_cost(mesh, rank,
+                                        {.tokens = work.tokens,
+                                         .heads = work.heads,
+                                         .head_dim = work.head_dim,
+                                         .element_bytes = work.element_bytes,
+                                         .replicated = work.joint_text_tokens});
+  block.flops += static_cast<double>(own) * work.token_flops + work.text_flops;
+  parallel::Cost forward = work.blocks * block;
+  forward.flops += static_cast<double>(own) * work.edge_flops;
+  if (parts > 1) forward += {(parts - 1) * own * work.velocity_channels * 4, 1, 0};
   parallel::Cost step = (work.guided && mesh.cfg == 1 ? 2 : 1) * forward;
-  if (work.guided && mesh.cfg == 2)
-    step += {4 * work.latents[0] * work.latents[1] * work.latents[2] * work.latents[3], 1, 0};
+  if (work.guided && mesh.cfg == 2) step += {4 * work.velocity_values, 1, 0};
   if (mesh.size() > 1) step += {(mesh.size() - 1) * 8, 1, 0};
   return step;
 }
 
-/// What a rank holds while it denoises, beside the weights: its tokens on their way through a block (the
-/// stream, its normed copy, q, k and v, or the MLP's inner activations), what attention has under way, and
-/// the text's keys and values.
+/// What a rank holds while it denoises, beside the weights: its tokens on their way through a block, what
+/// attention has under way, and what is kept of the text.
 int64_t activation_bytes(const Work& work, const comm::MeshShape& mesh) {
-  const auto& m = work.model;
-  const int64_t own = comm::split(work.tokens(), mesh.ring * mesh.ulysses, 0).size(), width = m.width();
-  const int64_t way = std::max<int64_t>(5 * width, 2 * width + m.mlp_width());
-  const int64_t travelling = mesh.ulysses > 1 ? 4 * width : mesh.ring > 1 ? 4 * width : 0;
+  const int64_t own = comm::split(work.tokens, mesh.ring * mesh.ulysses, 0).size() + work.joint_text_tokens;
+  const int64_t travelling = mesh.ulysses > 1 || mesh.ring > 1 ? 4 * work.heads * work.head_dim : 0;
   const int64_t branches = work.guided && mesh.cfg == 1 ? 2 : 1;
-  return work.element_bytes * (own * (way + travelling) + branches * m.layers * 2 * work.text_tokens * width);
+  return work.element_bytes * (own * (work.token_values + travelling) + branches * work.text_values);
 }
 
 Json row(const Work& work, const config::Factors& factors) {
@@ -111,23 +93,21 @@ std::string as_text(const Json& json) {
 std::string plans(const config::Settings& settings, const config::Plan& plan, const config::Request& wanted,
                   bool json) {
   const auto chosen = config::resolve(plan);
-  const auto model = pipeline::open_predict_model(settings, compute_type(plan.dtype));
-  const auto request = config::complete(wanted, model.limits);
-  config::validate(request, model.limits, plan);
-  const int64_t f = model.vae_config.spatial_factor();
-  const Work work{.model = model.config,
-                  .latents = {model.vae_config.z_dim, model.vae_config.latent_frames(*request.num_frames),
-                              *request.height / f, *request.width / f},
-                  .text_tokens = request.max_sequence_length.value_or(512),
-                  .guided = *request.guidance > model.reference(request).skip_guidance_up_to,
-                  .element_bytes = model.dtype == at::kFloat ? 4 : 2};
-  weights::Sizer sizer;
-  cosmos::TransformerWeights shape;
-  bind(sizer, shape, model.config);
-  Json all = {{"model", model.layout.transformer}, {"tokens", work.tokens()},
-              {"blocks", model.config.layers},     {"heads", model.config.heads},
-              {"dtype", name_of(model.dtype)},     {"weight_bytes", sizer.bytes(model.dtype)},
-              {"chosen", to_string(chosen)},       {"plans", Json::array()}};
+  const auto pipeline = pipeline::open(settings, compute_type(plan.dtype));
+  const auto& checkpoint = pipeline->checkpoint();
+  auto request = config::complete(wanted, checkpoint.limits);
+  // Costs do not depend on which pictures are edited.
+  if (request.mode == config::Mode::kEdit && request.images.empty()) request.images = {"picture"};
+  config::validate(request, checkpoint.limits, plan);
+  const Work work = pipeline->work(request);
+  Json all = {{"model", checkpoint.layout.transformer},
+              {"tokens", work.tokens},
+              {"blocks", work.blocks},
+              {"heads", work.heads},
+              {"dtype", name_of(checkpoint.dtype)},
+              {"weight_bytes", work.weight_bytes},
+              {"chosen", to_string(chosen)},
+              {"plans", Json::array()}};
   for (const auto& factors : config::legal_factors(plan)) all["plans"].push_back(row(work, factors));
   return json ? all.dump(2) + "\n" : as_text(all);
 }

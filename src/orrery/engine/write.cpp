@@ -1,10 +1,12 @@
 #include "orrery/engine/write.h"
 
-#include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "orrery/base/error.h"
 #include "orrery/base/text.h"
+#include "orrery/config/json.h"
+#include "orrery/engine/machine.h"
 #include "orrery/media/write.h"
 #include "orrery/weights/safetensors.h"
 
@@ -12,8 +14,14 @@ namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+bool makes_pictures(const config::Request& request) {
+  return request.mode == config::Mode::kText2Image || request.mode == config::Mode::kEdit;
+}
 
 int64_t frame_count(const config::Request& request) {
+  if (makes_pictures(request)) return request.num_images.value();
   return request.enable_autoregressive.value_or(false) ? request.num_output_frames.value()
                                                        : request.num_frames.value();
 }
@@ -31,9 +39,46 @@ int64_t least_compression(const std::string& path) {
   return fs::path(path).extension() == ".mkv" ? 2 : 40;                 // FFV1 or H.264
 }
 
+media::Frames picture(const media::Frames& frames, int64_t k) {
+  const auto begin = frames.rgb.begin() + k * frames.frame_bytes();
+  return {1, frames.height, frames.width, {begin, begin + frames.frame_bytes()}};
+}
+
+std::string picture_path(const std::string& path, int64_t k, int64_t count) {
+  if (media::output_kind(path) == media::OutputKind::kFolder) {
+    std::string number = std::to_string(k);
+    return path + std::string(6 - std::min<size_t>(number.size(), 6), '0') + number + ".png";
+  }
+  if (count == 1) return path;
+  const fs::path file = path;
+  return (file.parent_path() / concat(file.stem().string(), "-", k + 1, file.extension().string())).string();
+}
+
+/// What makes picture k again, wherever it is then written.
+std::string record(config::Request request, const config::Settings& settings, int64_t k) {
+  request.output.reset(), request.save_latents.reset(), request.name.reset();
+  if (request.num_images) {
+    request.seed = pipeline::seed_of(*request.seed, k);
+    request.num_images = 1;
+  }
+  Json kept = Json::object(), all = config::to_json(settings);
+  for (const char* field :
+       {"model", "checkpoint_path", "vae", "text_encoder", "tokenizer", "variant", "lora"})
+    if (all.contains(field)) kept[field] = all[field];
+  return Json{{"request", config::to_json(request)}, {"settings", kept}, {"versions", versions()}}.dump(
+      -1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string output_path(const config::Request& request) {
+  if (makes_pictures(request)) {
+    const std::string path = request.output.value_or("output.png");
+    require(
+        media::output_kind(path) != media::OutputKind::kVideo, "output: ", path,
+        " is a video, the result a picture; expected a name that ends in .png, .jpg, .webp or / (a folder)");
+    return path;
+  }
   const bool still = frame_count(request) == 1;
   const std::string path = request.output.value_or(still ? "output.jpg" : "output.mp4");
   require(still || media::output_kind(path) != media::OutputKind::kImage, "output: ", path,
@@ -67,17 +112,25 @@ void check_writable(const config::Request& request) {
   if (request.save_latents) check_writable(*request.save_latents, pixel_bytes(request) / kPixelsPerLatent);
 }
 
-std::vector<std::string> write(const config::Request& request, const pipeline::Video& video) {
+std::vector<std::string> write(const config::Request& request, const pipeline::Media& media,
+                               const config::Settings& settings) {
   const std::string& path = request.output.value();
   media::WriteOptions options;
   if (request.crf) options.crf = *request.crf;
-  if (media::output_kind(path) == media::OutputKind::kImage)
-    media::write_image(path, video.frames, options);
-  else
-    media::write_video(path, video.frames, static_cast<double>(request.fps.value()), options);
-  std::vector<std::string> files = {path};
+  std::vector<std::string> files;
+  if (makes_pictures(request) || media::output_kind(path) == media::OutputKind::kImage) {
+    for (int64_t k = 0; k < media.frames.count; ++k) {
+      files.push_back(picture_path(path, k, media.frames.count));
+      if (fs::path(files.back()).extension() == ".png")
+        options.text = {{kRecordKey, record(request, settings, k)}};
+      media::write_image(files.back(), picture(media.frames, k), options);
+    }
+  } else {
+    media::write_video(path, media.frames, static_cast<double>(request.fps.value()), options);
+    files = {path};
+  }
   if (request.save_latents) {
-    weights::write_safetensors(*request.save_latents, {{"latents", video.latents.unsqueeze(0)}});
+    weights::write_safetensors(*request.save_latents, {{"latents", media.latents}});
     files.push_back(*request.save_latents);
   }
   return files;

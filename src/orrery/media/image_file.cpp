@@ -3,12 +3,12 @@
 #include <optional>
 
 extern "C" {
-#include <libavutil/crc.h>
 #include <libavutil/opt.h>
 }
 
 #include "orrery/base/error.h"
 #include "orrery/media/encoder.h"
+#include "orrery/media/png_text.h"
 
 namespace orrery::media {
 namespace {
@@ -65,24 +65,6 @@ Encoding encoding(ImageFormat format) {
       break;
   }
   return {"libwebp", AV_PIX_FMT_BGRA};  // libwebp converts to YUV itself, better than 4:2:0 from here
-}
-
-void append_big_endian(std::string& out, uint32_t value) {
-  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift);
-}
-
-/// An iTXt chunk of the PNG specification, §11.3.4.5: keyword, no compression, no language, UTF-8.
-std::string text_chunk(const std::string& key, const std::string& value) {
-  require(!key.empty() && key.size() <= 79, "PNG text: expected a key of 1 to 79 bytes, got ", key.size());
-  std::string body = "iTXt" + key;
-  body.append(5, '\0');
-  body += value;
-  std::string chunk;
-  append_big_endian(chunk, static_cast<uint32_t>(body.size() - 4));
-  chunk += body;
-  const auto* bytes = reinterpret_cast<const uint8_t*>(body.data());
-  append_big_endian(chunk, ~av_crc(av_crc_get_table(AV_CRC_32_IEEE_LE), ~0u, bytes, body.size()));
-  return chunk;
 }
 
 }  // namespace

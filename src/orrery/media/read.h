@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -41,5 +42,9 @@ Info probe(const std::string& path);
 /// ignored. A frame whose decoder reports damage is an error, not a gap (FFmpeg 5 conceals damaged FFV1
 /// slices without a word). Holds at most the selected frames and a decoder's delay in memory.
 Frames read_frames(const std::string& path, Selection selection = {});
+
+/// The UTF-8 text that a PNG carries, by key (WriteOptions::text; PNG specification, §11.3.4). FFmpeg's
+/// reader passes over it. Empty where there is none, and for other files.
+std::map<std::string, std::string> read_text(const std::string& path);
 
 }  // namespace orrery::media

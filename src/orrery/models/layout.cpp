@@ -38,7 +38,8 @@ Layout diffusers(const fs::path& root) {
       missing(concat(root.string(), " is incomplete: ", part, "/config.json is not there"));
   layout.transformer = root / "transformer", layout.vae = root / "vae";
   layout.text_encoder = first_existing({root / "text_encoder"});
-  layout.tokenizer = first_existing({root / "tokenizer"});
+  layout.tokenizer = first_existing({root / "tokenizer", root / "processor"});
+  layout.processor = first_existing({root / "processor"});
   layout.scheduler = first_existing({root / "scheduler/scheduler_config.json"});
   for (const char* name : kRecommended)
     if (layout.recommended.empty()) layout.recommended = first_existing({root / name});

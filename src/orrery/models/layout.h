@@ -14,6 +14,7 @@ struct Layout {
   std::string vae;           // a folder, or tokenizer.pth
   std::string text_encoder;  // a folder
   std::string tokenizer;     // a folder
+  std::string processor;     // a folder: how pictures are brought to the text encoder
   std::string scheduler;     // scheduler_config.json
   std::string recommended;   // the checkpoint's own recommended settings: a JSON object of request fields
 };

@@ -15,4 +15,13 @@ W load(weights::TensorMap tensors, const Config& config, at::ScalarType dtype, w
   return w;
 }
 
+/// Counts what a configuration asks for; reads nothing.
+template <class W, class Config>
+weights::Sizer size_of(const Config& config) {
+  weights::Sizer sizer;
+  W w;
+  bind(sizer, w, config);
+  return sizer;
+}
+
 }  // namespace orrery

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "orrery/base/error.h"
 #include "orrery/base/tensor.h"
 
 namespace orrery::nn {
@@ -38,8 +39,7 @@ class Visitor {
   template <class W, class... Args>
   void list(std::string_view name, std::vector<W>& items, int64_t count, const Args&... args) {
     items.resize(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i)
-      (*this)(std::string(name) + "." + std::to_string(i), items[static_cast<size_t>(i)], args...);
+    for (int64_t i = 0; i < count; ++i) (*this)(concat(name, ".", i), items[static_cast<size_t>(i)], args...);
   }
 
  private:

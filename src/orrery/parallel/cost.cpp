@@ -29,14 +29,21 @@ Cost attention_cost(const comm::MeshShape& mesh, int rank, const AttentionSize& 
     for (int64_t u = 0; u < mesh.ulysses; ++u)
       if (u != own)
         cost.bytes += (3 * tokens(place * mesh.ulysses + own) * heads(u) +
-                       tokens(place * mesh.ulysses + u) * heads(own)) *
+                       (tokens(place * mesh.ulysses + u) + size.replicated) * heads(own)) *
                       head_bytes;
   }
   cost.exchanges += mesh.ring - 1;
   // Every block goes on to the next place but the one that the next place began with.
   for (int at = 0; at < mesh.ring; ++at)
     if (mesh.ring > 1 && at != (place + 1) % mesh.ring) cost.bytes += 2 * block(at) * heads(own) * head_bytes;
-  cost.flops = 4.0 * static_cast<double>(block(place)) * static_cast<double>(size.tokens) *
+  // Each place answers its share of the replicated queries, then all have all.
+  const int64_t share = split(size.replicated, mesh.ring, place).size();
+  if (size.replicated > 0 && mesh.ring > 1) {
+    cost.exchanges += 1;
+    cost.bytes += (mesh.ring - 1) * share * heads(own) * head_bytes;
+  }
+  cost.flops = 4.0 * static_cast<double>(block(place) + share) *
+               static_cast<double>(size.tokens + size.replicated) *
                static_cast<double>(heads(own) * size.head_dim);
   return cost;
 }

@@ -5,9 +5,11 @@
 
 namespace orrery::parallel {
 
-/// A self-attention: so many tokens and heads of so many channels, in elements of so many bytes.
+/// A self-attention: so many tokens and heads of so many channels, in elements of so many bytes; in joint
+/// attention beside so many replicated ones.
 struct AttentionSize {
   int64_t tokens, heads, head_dim, element_bytes;
+  int64_t replicated = 0;
 };
 
 /// What something costs one rank.

@@ -19,9 +19,9 @@ media::Frames read_given_frames(const config::Request& request, const cosmos::Re
   const int64_t latent = request.num_latent_conditional_frames.value();
   if (latent == 0) return {};
   const int64_t height = request.height.value(), width = request.width.value();
-  if (request.image) {
+  if (!request.images.empty()) {
     require(latent == 1, "an image gives one latent frame, not ", latent, "; use a video, or image2world");
-    return fit(media::read_frames(*request.image, media::Selection::first(1)), height, width, reference,
+    return fit(media::read_frames(request.images[0], media::Selection::first(1)), height, width, reference,
                /*video=*/false);
   }
   const int64_t wanted = 4 * (latent - 1) + 1;

@@ -3,6 +3,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include "orrery/base/error.h"
+#include "orrery/comm/agreement.h"
 
 namespace orrery::pipeline {
 
@@ -23,6 +24,14 @@ void append(media::Frames& frames, const Tensor& pixels, bool truncate) {
   frames.count += bytes.size(0), frames.height = bytes.size(1), frames.width = bytes.size(2);
   const uint8_t* begin = bytes.const_data_ptr<uint8_t>();
   frames.rgb.insert(frames.rgb.end(), begin, begin + bytes.numel());
+}
+
+wan_vae::Options vae_options(const parallel::Team& team, const Hooks& hooks) {
+  wan_vae::Options options;
+  options.group = &team.processes();
+  if (team.plan().vae_tiling) options.tiling = wan_vae::Tiling();
+  options.between = [&] { comm::together(team.control(), [&] { hooks.check(); }); };
+  return options;
 }
 
 }  // namespace orrery::pipeline

@@ -1,6 +1,8 @@
 #pragma once
-#include "orrery/base/tensor.h"
 #include "orrery/media/frames.h"
+#include "orrery/models/wan_vae/wan_vae.h"
+#include "orrery/parallel/team.h"
+#include "orrery/pipeline/hooks.h"
 
 namespace orrery::pipeline {
 
@@ -11,5 +13,9 @@ Tensor to_tensor(const media::Frames& frames, bool bf16);
 /// Appends decoded pixels [3, f, H, W] in −1 … 1 (clamped) as 8-bit frames: truncated or rounded (spec §9.4,
 /// §7.5).
 void append(media::Frames& frames, const Tensor& pixels, bool truncate);
+
+/// How the VAE works in a run: shared over its processes, in tiles if the plan says so, and ended for all of
+/// them when one is asked to end. Both arguments outlive the result.
+wan_vae::Options vae_options(const parallel::Team& team, const Hooks& hooks);
 
 }  // namespace orrery::pipeline

@@ -7,7 +7,6 @@
 
 #include "orrery/base/error.h"
 #include "orrery/base/log.h"
-#include "orrery/comm/agreement.h"
 #include "orrery/comm/collectives.h"
 #include "orrery/pipeline/pixels.h"
 #include "orrery/platform/memory.h"
@@ -53,15 +52,6 @@ wan_vae::Statistics statistics(const cosmos::Reference& reference) {
   return reference.bf16_latent_statistics ? wan_vae::Statistics::kBfloat16 : wan_vae::Statistics::kFloat32;
 }
 
-/// The VAE is shared over the run's processes, and ends for all of them when one is asked to.
-wan_vae::Options vae_options(const Job& job) {
-  wan_vae::Options options;
-  options.group = &job.team.processes();
-  if (job.team.plan().vae_tiling) options.tiling = wan_vae::Tiling();
-  options.between = [&job] { comm::together(job.team.control(), [&job] { job.hooks.check(); }); };
-  return options;
-}
-
 /// No frames but for the first process.
 media::Frames decode(const Job& job, const Tensor& latents) {
   media::Frames frames;
@@ -74,20 +64,21 @@ media::Frames decode(const Job& job, const Tensor& latents) {
     append(frames, chunk, job.reference.truncate_pixels);
     job.hooks.report("decode", frames.count, total);
   };
-  wan_vae::decode(job.model.vae, job.model.vae_config, z, keep, vae_options(job));
+  wan_vae::decode(job.model.vae, job.model.vae_config, z, keep, vae_options(job.team, job.hooks));
   return frames;
 }
 
 /// One clip of num_frames frames that begins with the given ones.
-Video make_clip(const Job& job, const media::Frames& given, int64_t seed) {
+Media make_clip(const Job& job, const media::Frames& given, int64_t seed) {
   Clip clip;
   if (given.count > 0) job.hooks.report("encode");
-  clip.given = encode_given(job.model, job.reference, given, job.latent_shape(), vae_options(job));
+  clip.given =
+      encode_given(job.model, job.reference, given, job.latent_shape(), vae_options(job.team, job.hooks));
   clip.noise = initial_noise(job, seed);
   clip.schedule = job.model.schedule(job.request);
   clip.guidance = effective_guidance(job.request, job.reference);
   clip.conditional_time = static_cast<float>(job.request.conditional_frame_timestep.value());
-  Video video;
+  Media video;
   video.latents = denoise(job.model.open_transformer(job.reference), job.reference, job.team, job.prompts,
                           clip, job.hooks);
   platform::release_free_memory();  // the transformer's buffers, before the VAE needs its own
@@ -119,13 +110,13 @@ void add(media::Frames& frames, const media::Frames& part, int64_t begin, int64_
 }
 
 /// Chunk after chunk, each given the last frames of the one before (§9.6).
-Video make_long(const Job& job, media::Frames given) {
+Media make_long(const Job& job, media::Frames given) {
   const int64_t total = job.request.num_output_frames.value(), overlap = job.request.chunk_overlap.value();
   const int64_t chunk = std::min(job.request.chunk_size.value(), job.request.num_frames.value());
-  Video video;
+  Media video;
   for (int64_t k = 0, begin = 0;; ++k, begin += chunk - overlap) {
     const int64_t wanted = std::min(chunk, total - begin);
-    const Video part = make_clip(job, given, job.request.seed.value() + k);
+    const Media part = make_clip(job, given, job.request.seed.value() + k);
     add(video.frames, part.frames, k == 0 ? 0 : overlap, wanted);
     video.latents = part.latents, video.evaluations += part.evaluations;
     if (begin + wanted >= total) return video;
@@ -147,7 +138,7 @@ Tensor encode_given(const PredictModel& model, const cosmos::Reference& referenc
   return wan_vae::normalise(mean, model.vae_config, statistics(reference));
 }
 
-Video predict(const PredictModel& model, const cosmos::Reference& reference, const parallel::Team& team,
+Media predict(const PredictModel& model, const cosmos::Reference& reference, const parallel::Team& team,
               const config::Request& request, const media::Frames& given, const Hooks& hooks) {
   hooks.report("text");
   const bool guided = effective_guidance(request, reference) != 0;

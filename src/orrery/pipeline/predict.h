@@ -1,14 +1,8 @@
 #pragma once
-#include "orrery/media/frames.h"
 #include "orrery/pipeline/denoise.h"
+#include "orrery/pipeline/pipeline.h"
 
 namespace orrery::pipeline {
-
-struct Video {
-  media::Frames frames;     // on the run's first process; none on the others
-  Tensor latents;           // [C, T, h, w] float32: the final latents (of the last chunk of a long video)
-  int64_t evaluations = 0;  // of the network per branch, all chunks together
-};
 
 /// Whether a completed request needs the VAE's encoder: it gives frames, or goes on from its own.
 bool encodes(const config::Request& request);
@@ -21,10 +15,12 @@ Tensor encode_given(const PredictModel& model, const cosmos::Reference& referenc
 
 /// Text, image or video to world: makes what a completed and validated request asks for (spec
 /// cosmos-predict2.5 §1), a long video chunk by chunk (§9.6), in the arithmetic of `reference`
-/// (model.reference(request)). request.seed ≥ 0; given: the frames of read_given_frames. Text and VAE run on
-/// the calling thread with all its cores, denoising on the team. Errors: request (embeddings, latents),
-/// checkpoint (text encoder), cancelled, internal (not finite).
-Video predict(const PredictModel& model, const cosmos::Reference& reference, const parallel::Team& team,
+/// (model.reference(request)). given: the frames of read_given_frames. Media's latents are [C, T, h, w]: the
+/// final ones, of the last chunk of a long video. All else as Pipeline::make.
+Media predict(const PredictModel& model, const cosmos::Reference& reference, const parallel::Team& team,
               const config::Request& request, const media::Frames& given, const Hooks& hooks);
+
+/// Opens a Cosmos-Predict2.5 checkpoint (Family::open).
+std::unique_ptr<Pipeline> open_predict(const config::Settings& settings, at::ScalarType dtype);
 
 }  // namespace orrery::pipeline

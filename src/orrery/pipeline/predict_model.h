@@ -1,12 +1,8 @@
 #pragma once
-#include "orrery/config/settings.h"
-#include "orrery/config/validate.h"
 #include "orrery/models/cosmos/model.h"
 #include "orrery/models/cosmos/reference.h"
-#include "orrery/models/layout.h"
-#include "orrery/models/wan_vae/wan_vae.h"
+#include "orrery/pipeline/checkpoint.h"
 #include "orrery/sample/sigmas.h"
-#include "orrery/weights/visitors.h"
 
 namespace orrery::pipeline {
 
@@ -23,18 +19,11 @@ SchedulerConfig read_scheduler_config(const std::string& path);
 
 /// A Cosmos-Predict2.5 checkpoint, opened: everything but the text encoder, which is opened when a prompt
 /// needs it. Const and safe to share between threads.
-struct PredictModel {
-  Layout layout;
-  std::string_view family;
+struct PredictModel : Checkpoint {
   cosmos::TransformerConfig config;
   std::optional<cosmos::TransformerWeights> transformer;  // where its storage is widened
-  wan_vae::Config vae_config;
-  wan_vae::Weights vae;
+  NetworkFile adapted;  // the transformer's tensors where LoRA files have changed some, else empty
   SchedulerConfig scheduler;
-  config::Limits limits;     // what it can make, and its defaults
-  uint64_t fingerprint = 0;  // of its configurations and of its tensors' names, shapes and dtypes
-  at::ScalarType dtype = at::kFloat;
-  weights::Storage storage = weights::Storage::kMapped;
 
   /// The reference whose arithmetic a request follows; by default the one in whose layout the checkpoint
   /// came.

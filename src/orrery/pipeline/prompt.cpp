@@ -6,63 +6,14 @@
 
 #include "orrery/base/error.h"
 #include "orrery/base/log.h"
-#include "orrery/models/qwen_vl/text_encoder.h"
 #include "orrery/weights/safetensors.h"
 
 namespace orrery::pipeline {
 namespace {
 
-Tensor read_embeds(const PredictModel& model, const std::string& path, const std::string& name) {
-  Tensor embeds = read_tensor(path, name);
-  if (embeds.dim() == 3 && embeds.size(0) == 1) embeds = embeds[0];
-  require(embeds.dim() == 2 && embeds.size(0) > 0 && embeds.size(1) == model.config.text_input_width, path,
-          ": expected ", name, " of [tokens, ", model.config.text_input_width, "], found ", embeds.sizes());
-  return embeds.to(model.dtype);
-}
-
-/// Opened by the first prompt that needs it, closed with this object.
-class Encoder {
- public:
-  /// length: tokens wanted; if not set, what published checkpoints use, or less if the tokenizer's file says
-  /// so.
-  Encoder(const PredictModel& model, std::optional<int64_t> length) : model_(model), wanted_length_(length) {}
-
-  Tensor operator()(const std::string& prompt, const char* what) {
-    if (!encoder_) open();
-    auto encoded = qwen_vl::encode_cosmos_prompt(*encoder_, prompt, length_, model_.dtype);
-    if (encoded.dropped > 0)
-      log::warn("the ", what, " is too long: ", encoded.kept, " tokens are used, ", encoded.dropped,
-                " are cut off");
-    return encoded.embeddings;
-  }
-
- private:
-  void open() {
-    const auto& layout = model_.layout;
-    if (layout.text_encoder.empty() || layout.tokenizer.empty())
-      throw Error(ErrorKind::kCheckpoint,
-                  "this checkpoint has no text encoder beside it: name one with --text-encoder, or give "
-                  "--prompt-embeds",
-                  "missing_file");
-    // A prompt is encoded once: widening 7 B parameters for it would cost more than it saves.
-    encoder_ = qwen_vl::open_text_encoder(layout.text_encoder, layout.tokenizer, model_.dtype,
-                                          weights::Storage::kMapped);
-    if (encoder_->config.layers * encoder_->config.hidden_size != model_.config.text_input_width)
-      fail(ErrorKind::kCheckpoint, layout.text_encoder, ": ", encoder_->config.layers, " layers of width ",
-           encoder_->config.hidden_size, " do not give the ", model_.config.text_input_width,
-           " features that the transformer takes");
-    // The file's limit counts where it is small: published files give the language model's own, 131072.
-    const int64_t longest = encoder_->tokenizer.model_max_length().value_or(kPublishedLength);
-    length_ = wanted_length_.value_or(std::min(kPublishedLength, longest));
-  }
-
-  static constexpr int64_t kPublishedLength = 512;
-
-  const PredictModel& model_;
-  std::optional<int64_t> wanted_length_;
-  std::optional<qwen_vl::TextEncoder> encoder_;
-  int64_t length_ = 0;
-};
+// Of published Cosmos checkpoints; a tokenizer's own limit counts where it is smaller (published files give
+// the language model's, 131072).
+constexpr int64_t kCosmosLength = 512;
 
 }  // namespace
 
@@ -84,10 +35,34 @@ Tensor read_tensor(const std::string& path, const std::string& name) {
   return found->second;
 }
 
-PromptEmbeds embed_prompts(const PredictModel& model, const config::Request& request, Branches wanted) {
-  Encoder encode(model, request.max_sequence_length);
+Tensor read_embeds(const std::string& path, const std::string& name, int64_t width, at::ScalarType dtype) {
+  Tensor embeds = read_tensor(path, name);
+  if (embeds.dim() == 3 && embeds.size(0) == 1) embeds = embeds[0];
+  require(embeds.dim() == 2 && embeds.size(0) > 0 && embeds.size(1) == width, path, ": expected ", name,
+          " of [tokens, ", width, "], found ", embeds.sizes());
+  return embeds.to(dtype);
+}
+
+qwen_vl::TextEncoder open_text_encoder(const Checkpoint& c) {
+  if (c.layout.text_encoder.empty() || c.layout.tokenizer.empty())
+    throw Error(ErrorKind::kCheckpoint,
+                "this checkpoint has no text encoder beside it: name one with --text-encoder, or give "
+                "--prompt-embeds",
+                "missing_file");
+  // A prompt is encoded once: widening 7 B parameters for it would cost more than it saves.
+  return qwen_vl::open_text_encoder(c.layout.text_encoder, c.layout.tokenizer, c.dtype,
+                                    weights::Storage::kMapped);
+}
+
+PromptEmbeds embed_prompts(const Checkpoint& c, const config::Request& request, Branches wanted,
+                           int64_t width, const EncodePrompt& encode) {
   const auto embed = [&](const auto& embeds, const auto& prompt, const char* name, const char* what) {
-    return embeds ? read_embeds(model, *embeds, name) : encode(prompt.value(), what);
+    if (embeds) return read_embeds(*embeds, name, width, c.dtype);
+    const auto encoded = encode(prompt.value());
+    if (encoded.dropped > 0)
+      log::warn("the ", what, " is too long: ", encoded.kept, " tokens are used, ", encoded.dropped,
+                " are cut off");
+    return encoded.embeddings;
   };
   PromptEmbeds out;
   if (wanted.positive) out.positive = embed(request.prompt_embeds, request.prompt, "prompt_embeds", "prompt");
@@ -95,6 +70,23 @@ PromptEmbeds embed_prompts(const PredictModel& model, const config::Request& req
     out.negative = embed(request.negative_prompt_embeds, request.negative_prompt, "negative_prompt_embeds",
                          "negative prompt");
   return out;
+}
+
+PromptEmbeds embed_prompts(const PredictModel& m, const config::Request& request, Branches wanted) {
+  const int64_t width = m.config.text_input_width;
+  std::optional<qwen_vl::TextEncoder> encoder;
+  return embed_prompts(m, request, wanted, width, [&](const std::string& prompt) {
+    if (!encoder) {
+      encoder = open_text_encoder(m);
+      const auto& c = encoder->config;
+      if (c.layers * c.hidden_size != width)
+        fail(ErrorKind::kCheckpoint, m.layout.text_encoder, ": ", c.layers, " layers of width ",
+             c.hidden_size, " do not give the ", width, " features that the transformer takes");
+    }
+    const int64_t longest = encoder->tokenizer.model_max_length().value_or(kCosmosLength);
+    const int64_t length = request.max_sequence_length.value_or(std::min(kCosmosLength, longest));
+    return qwen_vl::encode_cosmos_prompt(*encoder, prompt, length, m.dtype);
+  });
 }
 
 }  // namespace orrery::pipeline

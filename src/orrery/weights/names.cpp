@@ -192,4 +192,12 @@ TensorMap qwen_vl_names(TensorMap tensors) {
   });
 }
 
+TensorMap qwen_image_names(TensorMap tensors) {
+  constexpr std::string_view kPrefix = "model.diffusion_model.";
+  if (!any_starts_with(tensors, kPrefix)) return tensors;
+  return rename(std::move(tensors), [&](const std::string& name) {
+    return std::optional(name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name);
+  });
+}
+
 }  // namespace orrery::weights

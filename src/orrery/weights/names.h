@@ -35,4 +35,7 @@ TensorMap wan_vae_names(TensorMap tensors);
 /// and `visual.…`. lm_head and rotary_emb.inv_freq are dropped.
 TensorMap qwen_vl_names(TensorMap tensors);
 
+/// Qwen-Image transformer: single files put everything below `model.diffusion_model.` (spec qwen-image §3).
+TensorMap qwen_image_names(TensorMap tensors);
+
 }  // namespace orrery::weights

@@ -7,6 +7,8 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include <optional>
+
 #include "orrery/base/error.h"
 #include "orrery/nn/timestep.h"
 #include "orrery/ops/modulate.h"
@@ -22,12 +24,29 @@ using ops::Activation;
 constexpr double kEps = 1e-6;        // of all norms (spec §2.2, §2.4, §2.5)
 constexpr double kTimeScale = 1000;  // σ to the steps that the sinusoid was made for (spec §2.3)
 
-/// The modulation of one block's side: [R, 6·E] → shift, scale, gate before attention, the same before the
-/// MLP.
-Step::SideRows side_rows(const nn::Linear& modulation, const Tensor& conditioning) {
-  auto parts = linear(modulation, conditioning).chunk(6, 1);
-  for (Tensor& part : parts) part = part.contiguous();
-  return {{parts[0], parts[1], parts[2]}, {parts[3], parts[4], parts[5]}};
+/// The parts [E] of every row of a modulation, n to a row, as [n, T, E] in one piece of memory.
+class Parts {
+ public:
+  Parts(const nn::Linear& modulation, const Tensor& conditioning, int64_t n)
+      : parts_(linear(modulation, conditioning).unflatten(1, {n, -1}).permute({1, 0, 2}).contiguous()) {}
+
+  /// Part i of row `row`, as one row.
+  Tensor operator()(int64_t i, int64_t row) const { return parts_[i].narrow(0, row, 1); }
+
+  /// … and, where given pictures have a row of their own, that one below it.
+  Tensor operator()(int64_t i, int64_t row, std::optional<int64_t> given) const {
+    const Tensor made = (*this)(i, row);
+    return given ? at::cat(std::vector<Tensor>{made, (*this)(i, *given)}, 0) : made;
+  }
+
+ private:
+  Tensor parts_;
+};
+
+/// Shift, scale, gate before attention, the same before the MLP.
+Step::SideRows side_rows(const Parts& parts, int64_t row, std::optional<int64_t> given = {}) {
+  const auto part = [&](int64_t i) { return parts(i, row, given); };
+  return {{part(0), part(1), part(2)}, {part(3), part(4), part(5)}};
 }
 
 /// A stream's queries, keys and values for the joint attention.
@@ -70,22 +89,33 @@ Prepared Transformer::prepare(const Grid& grid, const Tensor& embeds) const {
           grid.tokens()};
 }
 
-Step Transformer::step(float time) const {
-  const auto times = config_.zero_cond_t ? at::tensor({time, 0.0f}) : at::tensor({time});
-  // Float32 from here, whatever the compute dtype: there are at most two rows.
-  const auto sinusoid = nn::timestep_embedding(times.to(dtype()).to(at::kFloat), kTimeChannels, kTimeScale);
+std::vector<Step> Transformer::steps(const std::vector<float>& times) const {
+  auto all = times;
+  if (config_.zero_cond_t) all.push_back(0);  // the given pictures' time: the last row, for every step
+  const auto given = config_.zero_cond_t ? std::optional(std::ssize(times)) : std::nullopt;
+  // Float32 from here, whatever the compute dtype: there are few rows.
+  const auto rounded = at::tensor(all).to(dtype()).to(at::kFloat);
+  const auto sinusoid = nn::timestep_embedding(rounded, kTimeChannels, kTimeScale);
   const auto& w = weights_.time_embed;
   const auto conditioning =
       linear(w.linear_2, linear(w.linear_1, sinusoid, Activation::kSilu), Activation::kSilu);
-  Step step;
-  for (const auto& block : weights_.blocks)
-    step.blocks.push_back({side_rows(block.text.modulation, conditioning.narrow(0, 0, 1)),
-                           side_rows(block.image.modulation, conditioning)});
+  std::vector<Step> steps(times.size());
+  const auto each = [&](const auto& fn) {
+    for (int64_t i = 0; i < std::ssize(times); ++i) fn(steps[static_cast<size_t>(i)], i);
+  };
+  for (const auto& block : weights_.blocks) {
+    const Parts text(block.text.modulation, conditioning, 6), image(block.image.modulation, conditioning, 6);
+    each([&](Step& step, int64_t i) {
+      step.blocks.push_back({side_rows(text, i), side_rows(image, i, given)});
+    });
+  }
   // The output head has scale first, the blocks shift (spec §2.7).
-  const auto final = linear(weights_.norm_out, conditioning.narrow(0, 0, 1)).chunk(2, 1);
-  step.final = {final[1].contiguous(), final[0].contiguous(), {}};
-  step.row_of_given = at::tensor({0, config_.zero_cond_t ? 1 : 0}, at::kInt);
-  return step;
+  const Parts final(weights_.norm_out, conditioning, 2);
+  each([&](Step& step, int64_t i) {
+    step.final = {final(1, i), final(0, i), {}};
+    step.row_of_given = at::tensor({0, given ? 1 : 0}, at::kInt);
+  });
+  return steps;
 }
 
 parallel::Tokens Transformer::tokens(const Grid& grid, const Tensor& packed) const {

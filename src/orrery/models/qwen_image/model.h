@@ -25,6 +25,7 @@ struct Prepared {
 };
 
 /// Once per time: the modulation of every block. Rows: one for the time, and with zero_cond_t one for time 0.
+/// Views of what steps() computed for all times.
 struct Step {
   struct Rows {
     Tensor shift, scale, gate;  // [R, E] float32; the output head has no gate
@@ -72,8 +73,10 @@ class Transformer {
   /// embeds [L, text_width] floating, L ≥ 1, without padding → the prompt beside these pictures.
   Prepared prepare(const Grid& grid, const Tensor& embeds) const;
 
-  /// time: σ in 0 … 1. Like the reference's, this network sees it rounded to the compute dtype (spec §2.8).
-  Step step(float time) const;
+  /// times: σ in 0 … 1. Like the reference's, this network sees them rounded to the compute dtype (spec
+  /// §2.8). A third of the network's weights are read for it, once for all times; a time's bits do not depend
+  /// on the others'.
+  std::vector<Step> steps(const std::vector<float>& times) const;
 
   /// packed: the latents of all pictures of the grid, [S, patch²·C] floating, packed by nn::patchify, in the
   /// grid's order.

@@ -1,16 +1,21 @@
-#include "orrery/models/catalog.h"
+#include "orrery/pipeline/catalog.h"
 
 #include <algorithm>
 #include <array>
 
 #include "orrery/base/error.h"
+#include "orrery/pipeline/predict.h"
+#include "orrery/pipeline/qwen_image.h"
 
-namespace orrery {
+namespace orrery::pipeline {
 namespace {
 
 // The one list to which a new family is added (docs/adding-a-model.md).
 constexpr std::array kFamilies = {
-    Family{"Cosmos-Predict2.5", "Cosmos2_5_PredictBasePipeline"},
+    Family{"Cosmos-Predict2.5", "Cosmos2_5_PredictBasePipeline", open_predict},
+    Family{"Qwen-Image", "QwenImagePipeline", open_qwen_image},
+    Family{"Qwen-Image-Edit", "QwenImageEditPipeline", open_qwen_image},
+    Family{"Qwen-Image-Edit-Plus", "QwenImageEditPlusPipeline", open_qwen_image},
 };
 
 }  // namespace
@@ -25,4 +30,8 @@ const Family& family_of(const std::string& class_name) {
   fail(ErrorKind::kUnsupported, "model_index.json names ", class_name, "; orrery runs ", known);
 }
 
-}  // namespace orrery
+std::unique_ptr<Pipeline> open(const config::Settings& settings, at::ScalarType dtype) {
+  return family_of(layout_of(settings).class_name).open(settings, dtype);
+}
+
+}  // namespace orrery::pipeline
