@@ -47,6 +47,9 @@ Tensor product(const TensorMap& tensors, const std::string& module) {
       .matmul(tensors.at(module + ".lora_A.weight").to(at::kDouble));
 }
 
+// The largest of 38,000 float32 sums of 20 products is some tens of rounding steps of 6e-8 from its value.
+constexpr double kRounding = 3e-6;
+
 TEST(MergeLoras, AddsSeveralFilesWithTheirStrengths) {
   const TempDir folder;
   const auto before = small_base();
@@ -60,10 +63,10 @@ TEST(MergeLoras, AddsSeveralFilesWithTheirStrengths) {
   const Tensor expected = before.at(kQ + ".weight").to(at::kDouble) +
                           0.5 * product(first, "transformer." + kQ) -
                           2 * 0.25 * product(second, "diffusion_model." + kQ);
-  EXPECT_LE(max_abs_over_rms(after.at(kQ + ".weight"), expected), 1e-6);
+  EXPECT_LE(max_abs_over_rms(after.at(kQ + ".weight"), expected), kRounding);
   EXPECT_LE(max_abs_over_rms(after.at(kOut + ".weight"), before.at(kOut + ".weight").to(at::kDouble) -
                                                              2 * product(second, "diffusion_model." + kOut)),
-            1e-6);
+            kRounding);
   for (const auto& name : {kQ + ".bias", std::string("img_in.weight")})
     EXPECT_TRUE(after.at(name).is_same(before.at(name))) << name;
 }
