@@ -2,7 +2,9 @@
 //   case: WHAT IT SHOWS
 //   args: words as a shell would split them (default: -i of every parameter file)
 //   file: NAME            followed by its lines, each after "| "
-//   model: pictures       a model that edits pictures, instead of one that makes videos
+//   model: pictures       a model that edits pictures, or transfer, one that follows edge, vis and depth;
+//   instead
+//                         of one that makes videos
 //   request: JSON         what is to be made, before defaults; once per sample
 //   complete: JSON        fields that the request has after the defaults of `limits` below
 //   plan: cfg1,u1,r1
@@ -129,6 +131,15 @@ Limits limits_of_pictures() {
   return limits;
 }
 
+Limits limits_of_transfer() {
+  Limits limits;
+  limits.modes = {Mode::kTransfer};
+  limits.controls = {"edge", "vis", "depth"};
+  limits.defaults = from_json<Request>(Json::parse(
+      R"({"resolution": "720", "chunk_size": 93, "chunk_overlap": 1, "steps": 35, "guidance": 3, "negative_prompt": " "})"));
+  return limits;
+}
+
 class Cases : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
@@ -167,7 +178,9 @@ void run(const Case& c) {
   const Arguments arguments = parse_arguments(words_of(c));
   const std::vector<Request> requests = read_requests(arguments.settings.input, arguments.request);
   std::vector<Request> completed;
-  const Limits model = c.model == "pictures" ? limits_of_pictures() : limits();
+  const Limits model = c.model == "pictures"   ? limits_of_pictures()
+                       : c.model == "transfer" ? limits_of_transfer()
+                                               : limits();
   for (const Request& request : requests) {
     completed.push_back(complete(request, model));
     validate(completed.back(), model, arguments.plan);

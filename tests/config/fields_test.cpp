@@ -18,7 +18,7 @@ using testing::HasSubstr;
 // A value that no field has initially, as a word of the command line.
 template <class T>
 std::string sample_word() {
-  if constexpr (kIsOptional<T>)
+  if constexpr (kIsOptional<T> || kIsList<T>)
     return sample_word<typename T::value_type>();
   else if constexpr (NamedEnum<T>)
     return std::string(names_of(T{}).back());

@@ -12,7 +12,7 @@ namespace orrery::config {
 ///   template <class Visitor> static void fields(Visitor&& visit);
 /// that calls visit(&Struct::member, Field{…}) for each member, in the order of the help text. JSON, flags,
 /// help and merging are visitors. Members are bool, int64_t, double, std::string, a named enum, an optional
-/// of these, or a list of strings.
+/// of these, or a list of strings or numbers.
 struct Field {
   std::string_view name;  // snake_case; dashes and underscores are the same to a user
   std::string_view help;  // one line
@@ -47,6 +47,14 @@ template <class T>
 constexpr bool is_set(const std::optional<T>& value) {
   return value.has_value();
 }
-inline bool is_set(const std::vector<std::string>& list) { return !list.empty(); }
+template <class T>
+bool is_set(const std::vector<T>& list) {
+  return !list.empty();
+}
+
+template <class T>
+inline constexpr bool kIsList = false;
+template <class T>
+inline constexpr bool kIsList<std::vector<T>> = true;
 
 }  // namespace orrery::config

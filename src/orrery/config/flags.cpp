@@ -67,6 +67,19 @@ void add_options(CLI::App& app, Struct& into, const std::string& group) {
       app.add_flag_callback("--no-" + dashed(field.name), [&value] { value = false; })->group("");
     } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
       app.add_option(names, value, help)->type_name("FILE")->expected(1, -1)->group(group);
+    } else if constexpr (kIsList<T>) {
+      using Words = std::vector<std::string>;
+      app.add_option_function<Words>(
+             names,
+             [&value, label](const Words& words) {
+               value.clear();
+               for (const auto& word : words) read_value(value.emplace_back(), word, label);
+             },
+             help)
+          ->type_name("N,…")
+          ->delimiter(',')
+          ->expected(1, -1)
+          ->group(group);
     } else {
       app.add_option_function<std::string>(
              names, [&value, label](const std::string& word) { read_value(value, word, label); }, help)

@@ -24,7 +24,7 @@ template <class V>
 nlohmann::ordered_json value_json(const V& value) {
   if constexpr (NamedEnum<V>)
     return std::string(to_string(value));
-  else if constexpr (std::is_same_v<V, std::vector<std::string>>)
+  else if constexpr (kIsList<V>)
     return value.size() == 1 ? nlohmann::ordered_json(value[0]) : nlohmann::ordered_json(value);
   else
     return value;
@@ -58,10 +58,9 @@ T from_json(const nlohmann::json& object, const Locate& locate) {
   for (const auto& [key, json] : object.items()) {
     const std::string name = field_named<T>(key), before = locate ? locate(key) : "";
     if (name.empty()) {
-      const auto known = field_names<T>();
-      const std::string near = did_you_mean(key, known);
+      const std::string near = did_you_mean(key, field_names<T>());
       fail(ErrorKind::kRequest, before, "unknown field ", in_quotes(key),
-           near.empty() ? concat("; known: ", join(known)) : near);
+           near.empty() ? "; orrery generate --help lists all" : near);
     }
     require(seen.insert(name).second, before, "field ", name, " is given twice");
     if (json.is_null()) continue;

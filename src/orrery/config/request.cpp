@@ -14,7 +14,8 @@ Request overlay(Request base, const Request& over) {
   replace_together(&R::prompt, &R::prompt_path, &R::prompt_embeds);
   replace_together(&R::negative_prompt, &R::negative_prompt_file, &R::negative_prompt_embeds);
   if (over.aspect_ratio) base.width.reset(), base.height.reset();
-  if (over.width || over.height) base.aspect_ratio.reset();
+  if (over.width || over.height) base.aspect_ratio.reset(), base.resolution.reset();
+  if (over.resolution) base.width.reset(), base.height.reset();
   R::fields([&](auto member, const Field&) {
     if (is_set(over.*member)) base.*member = over.*member;
   });
@@ -23,6 +24,7 @@ Request overlay(Request base, const Request& over) {
 
 Mode mode_of(const Request& request) {
   if (request.mode) return *request.mode;
+  if (!controls_of(request).empty()) return Mode::kTransfer;
   if (request.video) return Mode::kVideo2World;
   return is_set(request.images) ? Mode::kImage2World : Mode::kText2World;
 }

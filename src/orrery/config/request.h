@@ -5,13 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "orrery/config/controls.h"
 #include "orrery/config/fields.h"
 
 namespace orrery::config {
 
-enum class Mode { kText2World, kImage2World, kVideo2World, kText2Image, kEdit };
-constexpr std::array<std::string_view, 5> names_of(Mode) {
-  return {"text2world", "image2world", "video2world", "text2image", "edit"};
+enum class Mode { kText2World, kImage2World, kVideo2World, kText2Image, kEdit, kTransfer };
+constexpr std::array<std::string_view, 6> names_of(Mode) {
+  return {"text2world", "image2world", "video2world", "text2image", "edit", "transfer"};
 }
 
 /// Whose arithmetic, noise and defaults: spec cosmos-predict2.5 §12.1.
@@ -21,7 +22,7 @@ constexpr std::array<std::string_view, 2> names_of(Reference) { return {"officia
 /// What to make. A field that is not set is answered by the checkpoint's defaults (`complete` in validate.h).
 /// prompt_path, negative_prompt_file, resolution and input_path are shorthands: `expand` (spec_file.h)
 /// replaces them by the fields that they stand for, and nothing behind it reads them.
-struct Request {
+struct Request : ControlFields {
   std::optional<std::string> name;
   std::optional<Mode> mode;
   std::optional<std::string> prompt, prompt_path, negative_prompt, negative_prompt_file;
@@ -55,14 +56,16 @@ struct Request {
           Field{"negative_prompt_file", "file that holds the negative prompt", "", kPath});
     visit(&R::images,
           Field{"image", "first frame of the video; picture to edit (may be repeated)", "images", kPath});
-    visit(&R::video, Field{"video", "clip to continue from its last frames", "", kPath});
+    visit(&R::video,
+          Field{"video", "clip to continue from its last frames, or to transfer", "video_path", kPath});
     visit(&R::input_path, Field{"input_path", "image or video, told apart by its suffix", "", kPath});
     visit(&R::mode,
           Field{"mode", "what is given (default: by the model, --image and --video)", "inference_type"});
     visit(&R::name, Field{"name", "base name of the output; required and unique in files"});
     visit(&R::width, Field{"width", "pixels, a multiple of 16", "W"});
     visit(&R::height, Field{"height", "pixels, a multiple of 16", "H"});
-    visit(&R::resolution, Field{"resolution", "\"height,width\", or none for the model's own"});
+    visit(&R::resolution,
+          Field{"resolution", "\"height,width\", none for the model's own; Transfer: 720, 480, 256, …"});
     visit(&R::aspect_ratio, Field{"aspect_ratio", "a picture model's own size of that shape, such as 16:9"});
     visit(&R::num_frames, Field{"num_frames", "frames of one clip, 4k+1"});
     visit(&R::fps, Field{"fps", "frames per second of the output"});
@@ -85,8 +88,12 @@ struct Request {
     visit(&R::max_sequence_length, Field{"max_sequence_length", "text tokens"});
     visit(&R::enable_autoregressive, Field{"enable_autoregressive", "make a long video chunk by chunk"});
     visit(&R::num_output_frames, Field{"num_output_frames", "length of a long video (ignored otherwise)"});
-    visit(&R::chunk_size, Field{"chunk_size", "frames of one chunk of a long video"});
-    visit(&R::chunk_overlap, Field{"chunk_overlap", "frames that a chunk takes from the one before: 1 or 5"});
+    visit(&R::chunk_size, Field{"chunk_size", "frames of one chunk of a long video",
+                                "num_video_frames_per_chunk,num_frames_per_chunk"});
+    visit(&R::chunk_overlap,
+          Field{"chunk_overlap", "frames that a chunk takes from the one before: 1 or 5 (Transfer: 0 to 2)",
+                "num_conditional_frames,num_ar_conditional_frames"});
+    ControlFields::fields(visit);
     visit(&R::output, Field{"output", "file to write; with -i, the folder", "o,output_dir"});
     visit(&R::init_latents,
           Field{"init_latents", "safetensors with the initial noise, `latents`", "", kPath});

@@ -7,6 +7,7 @@
 
 #include "orrery/base/error.h"
 #include "orrery/base/text.h"
+#include "orrery/config/control_objects.h"
 #include "orrery/config/document.h"
 #include "orrery/config/json.h"
 #include "orrery/config/validate.h"
@@ -35,10 +36,11 @@ std::string read_text(const std::string& path) {
 
 Request request_at(const Document& document, const Json& object, Path path) {
   path.emplace_back();
-  return from_json<Request>(object, [&, path](const std::string& key) mutable {
+  const Locate locate = [&, path](const std::string& key) mutable {
     path.back() = key;
     return document.where(path);
-  });
+  };
+  return from_json<Request>(flatten_controls(object, locate), locate);
 }
 
 /// One object per file since the second release: the whole file is the sample.
@@ -76,6 +78,9 @@ std::vector<Sample> named_samples(const Document& document) {
 void fold_resolution(Request& request, const std::string& where) {
   if (!request.resolution) return;
   const std::string text = *request.resolution;
+  // Cosmos-Transfer's own names, such as 720 or 480p, wait for the input's shape; validate refuses them
+  // elsewhere.
+  if (text.find(',') == std::string::npos && !text.empty() && text[0] >= '0' && text[0] <= '9') return;
   request.resolution.reset();
   require(!request.width && !request.height, where, "resolution and width or height: give one of them");
   if (text == "none") return;
@@ -122,7 +127,7 @@ void fold_text(std::optional<std::string>& text, std::optional<std::string>& pat
 
 void resolve_paths(Request& request, const fs::path& folder) {
   const auto resolve = [&](std::string& path) {
-    if (!path.empty()) path = (folder / path).string();
+    if (!path.empty() && path != kComputed) path = (folder / path).string();
   };
   Request::fields([&](auto member, const Field& field) {
     auto& value = request.*member;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "orrery/base/error.h"
 #include "orrery/base/text.h"
+#include "orrery/config/checks.h"
 #include "orrery/config/value.h"
 
 namespace orrery::config {
@@ -15,19 +17,6 @@ namespace {
 constexpr int64_t kChunkFrames = 77;
 
 using Text = std::optional<std::string>;
-
-void check_range(const std::optional<int64_t>& value, const char* field, int64_t low, int64_t high) {
-  if (value)
-    require(*value >= low && *value <= high, field, ": expected an integer from ", low, " to ", high,
-            ", found ", *value);
-}
-
-void check_range(const std::optional<double>& value, const char* field, double low, double high) {
-  // Written so that NaN fails.
-  if (value)
-    require(*value >= low && *value <= high, field, ": expected a number from ", low, " to ", high,
-            ", found ", *value);
-}
 
 void check_size(const std::optional<int64_t>& size, const char* field, int64_t multiple, int64_t largest) {
   if (!size) return;
@@ -130,6 +119,7 @@ void check_mode(const Request& r, const Limits& limits) {
             "mode: expected ", listed(limits.modes, [](Mode m) { return to_string(m); }),
             ", which this model makes, found ", to_string(mode));
   if (limits.pictures()) return check_picture_mode(r, limits, mode);
+  if (mode == Mode::kTransfer) return;  // check_controls
   require(std::ssize(r.images) <= limits.max_images, "image: expected at most ", limits.max_images,
           ", found ", r.images.size());
   const bool image = !r.images.empty();
@@ -146,7 +136,6 @@ void check_mode(const Request& r, const Limits& limits) {
 }
 
 void check_conditioning(const Request& r, const Limits& limits) {
-  if (limits.pictures()) return;
   if (!r.num_latent_conditional_frames) return;
   const int64_t given = *r.num_latent_conditional_frames;
   const Mode mode = mode_of(r);
@@ -194,6 +183,19 @@ void check_paths(const Request& r) {
 
 }  // namespace
 
+void check_range(const std::optional<int64_t>& value, const char* field, int64_t low, int64_t high) {
+  if (value)
+    require(*value >= low && *value <= high, field, ": expected an integer from ", low, " to ", high,
+            ", found ", *value);
+}
+
+void check_range(const std::optional<double>& value, const char* field, double low, double high) {
+  // Written so that NaN fails.
+  if (value)
+    require(*value >= low && *value <= high, field, ": expected a number from ", low, " to ", high,
+            ", found ", *value);
+}
+
 void check_name(const std::string& name, const std::string& where) {
   constexpr size_t kLongest = 200;  // file systems allow 255 bytes, suffixes included
   const bool plain =
@@ -209,7 +211,8 @@ bool Limits::pictures() const {
 Limits Limits::of_any_model() {
   Limits limits;
   limits.any_model = limits.lightning = true;
-  limits.modes = {Mode::kText2World, Mode::kImage2World, Mode::kVideo2World, Mode::kText2Image, Mode::kEdit};
+  limits.modes = {Mode::kText2World, Mode::kImage2World, Mode::kVideo2World,
+                  Mode::kText2Image, Mode::kEdit,        Mode::kTransfer};
   limits.max_width = limits.max_height = 16384;
   limits.max_images = 3, limits.max_num_images = 1000, limits.max_sequence_length = 1024;
   return limits;
@@ -224,6 +227,11 @@ Request complete(const Request& request, const Limits& limits) {
   if (r.lightning && !request.num_inference_steps && !request.steps) r.num_inference_steps = *r.lightning;
   if (r.lightning && !request.guidance) r.guidance = 1;
   if (limits.pictures()) return r;
+  if (*r.mode == Mode::kTransfer) {
+    if (r.max_frames && !r.num_frames) r.num_frames = std::exchange(r.max_frames, {});
+    if (r.width || r.height) r.resolution.reset();
+    return r;
+  }
   if (!r.num_latent_conditional_frames) r.num_latent_conditional_frames = static_cast<int64_t>(*r.mode);
   if (r.enable_autoregressive.value_or(false)) {
     if (!r.num_output_frames) r.num_output_frames = kChunkFrames;
@@ -236,16 +244,19 @@ Request complete(const Request& request, const Limits& limits) {
 void validate(const Request& request, const Limits& limits, const Plan& plan) {
   resolve(plan);
   check_paths(request);
+  check_controls(request, limits);
   check_mode(request, limits);
   check_text(request);
   check_aspect_ratio(request, limits);
   check_range(request.num_images, "num_images", 1, std::max<int64_t>(limits.max_num_images, 1));
   check_size(request.width, "width", limits.spatial_multiple, limits.max_width);
   check_size(request.height, "height", limits.spatial_multiple, limits.max_height);
-  check_frames(request.num_frames, limits);
+  const bool transfer = mode_of(request) == Mode::kTransfer;
+  if (!transfer) check_frames(request.num_frames, limits);
   check_range(request.fps, "fps", 1, 240);
   check_range(request.crf, "crf", 0, 51);
   check_sampling(request, limits);
+  if (transfer || limits.pictures()) return;
   check_conditioning(request, limits);
   check_long_video(request, limits);
 }

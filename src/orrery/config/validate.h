@@ -22,10 +22,11 @@ struct Limits {
 
   bool any_model = false;
 
-  /// A model makes videos in several modes or pictures in one.
+  /// A model makes videos in several modes, or one kind of thing.
   std::vector<Mode> modes = {Mode::kText2World, Mode::kImage2World, Mode::kVideo2World};
-  bool official = true;    // whether reference = official is there
-  bool lightning = false;  // whether few-step LoRA are there
+  bool official = true;                    // whether reference = official is there
+  bool lightning = false;                  // whether few-step LoRA are there
+  std::vector<std::string> controls = {};  // of kControls, where it is known which ones it follows
   int64_t max_images = 1, max_num_images = 1;
   std::vector<SizePreset> presets = {};
   int64_t spatial_multiple = 16;  // VAE 8 × patch 2

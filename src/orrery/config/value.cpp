@@ -94,10 +94,9 @@ void read_value(std::string& value, const Json& json, const std::string& label) 
   value = json.get<std::string>();
 }
 
-void read_value(std::vector<std::string>& value, const Json& json, const std::string& label) {
-  if (json.is_string()) return value.push_back(json.get<std::string>());
-  if (!json.is_array()) refuse(label, "a string or a list of strings", describe(json));
-  for (const Json& item : json) read_value(value.emplace_back(), item, label);
+void for_each_item(const Json& json, const std::function<void(const Json&)>& fn) {
+  if (!json.is_array()) return fn(json);
+  for (const Json& item : json) fn(item);
 }
 
 size_t read_name(std::span<const std::string_view> names, const std::string& word, const std::string& label) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -21,11 +22,23 @@ void read_value(int64_t& value, const std::string& word, const std::string& labe
 void read_value(double& value, const std::string& word, const std::string& label);
 void read_value(std::string& value, const std::string& word, const std::string& label);
 
+/// The elements of an array, or the value itself.
+void for_each_item(const nlohmann::json& json, const std::function<void(const nlohmann::json&)>& fn);
+
 void read_value(bool& value, const nlohmann::json& json, const std::string& label);
 void read_value(int64_t& value, const nlohmann::json& json, const std::string& label);
 void read_value(double& value, const nlohmann::json& json, const std::string& label);
 void read_value(std::string& value, const nlohmann::json& json, const std::string& label);
-void read_value(std::vector<std::string>& value, const nlohmann::json& json, const std::string& label);
+
+/// A list, or its only element.
+template <class T>
+void read_value(std::vector<T>& value, const nlohmann::json& json, const std::string& label) {
+  for_each_item(json, [&](const nlohmann::json& item) {
+    T read{};
+    read_value(read, item, label);
+    value.push_back(std::move(read));
+  });
+}
 
 /// The position of the word among the names.
 size_t read_name(std::span<const std::string_view> names, const std::string& word, const std::string& label);
