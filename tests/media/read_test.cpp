@@ -46,6 +46,24 @@ INSTANTIATE_TEST_SUITE_P(Formats, Pictures,
                                            Picture{"lossy.webp", 8}, Picture{"alpha.webp", 0},
                                            Picture{"picture.bmp", 0}, Picture{"picture.tif", 0}));
 
+TEST(FrameReader, ReadsForwardPartByPart) {
+  TempDir dir;
+  const Frames clip = waves(20, 34, 50);
+  for (const std::string& path : {dir / "clip.mkv", dir / "frames/"}) {
+    write_video(path, clip, 16);
+    EXPECT_EQ(count_frames(path, 100), 20);
+    EXPECT_EQ(count_frames(path, 7), 7);
+    FrameReader reader(path);
+    EXPECT_EQ(reader.read(2, 9), slice(clip, 2, 7));
+    EXPECT_EQ(reader.read(7, 12), slice(clip, 7, 5)) << "two frames again";
+    EXPECT_EQ(reader.read(12, 13), slice(clip, 12, 1));
+    EXPECT_EQ(reader.read(12, 16), slice(clip, 12, 4)) << "the same frame again";
+    EXPECT_EQ(reader.read(17, 30), slice(clip, 17, 3)) << "one left out, and beyond the end";
+    EXPECT_EQ(reader.read(30, 40).count, 0);
+    EXPECT_THROW(reader.read(0, 2), Error) << "backwards";
+  }
+}
+
 TEST(Read, Selections) {
   TempDir dir;
   const Frames clip = waves(20, 34, 50);

@@ -75,9 +75,13 @@ void check(const pipeline::PredictModel& model, const cosmos::Reference& referen
     EXPECT_LE(max_abs_over_rms(x, after[step][0]), tolerance.latents) << where << " " << name << " " << what;
     ++step;
   };
-  const auto latents =
-      pipeline::denoise(transformer, reference, team,
-                        pipeline::prepare_prompts(transformer, text, clip.noise.sizes()), clip, hooks);
+  const auto grid = transformer.grid(clip.noise.size(1), clip.noise.size(2), clip.noise.size(3));
+  const auto prepare = [&](const Tensor& embeds) {
+    return embeds.defined() ? transformer.prepare(grid, embeds) : cosmos::Prepared{};
+  };
+  const auto network =
+      pipeline::predict_network(transformer, prepare(text.positive), prepare(text.negative), clip);
+  const auto latents = pipeline::denoise(network, reference, team, clip, hooks);
   EXPECT_EQ(step, after.size(0)) << where << " " << name;
   EXPECT_LE(max_abs_over_rms(latents, tensors.at(name + "/latents")[0]), tolerance.latents)
       << where << " " << name;
@@ -102,7 +106,7 @@ void check_diffusers(const fs::path& folder, const config::Factors& factors) {
     const int64_t given = c["num_latent_conditional_frames"];
     pipeline::Clip clip;
     clip.noise = tensors.at(name + "/noise")[0];
-    clip.given = pipeline::encode_given(model, cosmos::kDiffusers, given_frames(tensors, name, given),
+    clip.given = pipeline::encode_frames(model, cosmos::kDiffusers, given_frames(tensors, name, given),
                                         clip.noise.unsqueeze(0).sizes().vec());
     config::Request request;
     request.num_inference_steps = c["num_inference_steps"].get<int64_t>();
@@ -140,7 +144,7 @@ void check_official(const fs::path& folder) {
     clip.noise = sample::numpy_noise({1, 16, model.vae_config.latent_frames(c["num_frames"]),
                                       c["height"].get<int64_t>() / 8, c["width"].get<int64_t>() / 8},
                                      c["seed"])[0];
-    clip.given = pipeline::encode_given(model, reference, given_frames(tensors, name, given),
+    clip.given = pipeline::encode_frames(model, reference, given_frames(tensors, name, given),
                                         clip.noise.unsqueeze(0).sizes().vec());
     if (given > 0) {
       EXPECT_LE(max_abs_over_rms(clip.given, tensors.at(name + "/x_gt")[0]),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <span>
 #include <string_view>
 
 #include "orrery/base/error.h"
@@ -79,6 +80,13 @@ class Clip {
     ++frames_.count;
   }
 
+  /// Those of `frames` from number `begin` on.
+  void add(const Frames& frames, int64_t begin) {
+    if (begin == frames.count) return;
+    frames_ = {frames.count - begin, frames.height, frames.width,
+               {frames.rgb.begin() + begin * frames.frame_bytes(), frames.rgb.end()}};
+  }
+
   int64_t count() const { return frames_.count; }
   Frames take() { return std::move(frames_); }
 
@@ -123,12 +131,7 @@ Frames read_file_frames(const std::string& path, const Selection& selection) {
   return clip.take();
 }
 
-Frames read_folder_frames(const std::string& folder, const Selection& selection) {
-  std::vector<std::string> names = pictures_in(folder);
-  const auto found = static_cast<int64_t>(names.size());
-  require_count(folder, selection, found);
-  if (selection.kind == Kind::kFirst) names.resize(static_cast<size_t>(selection.count));
-  if (selection.kind == Kind::kLast) names.erase(names.begin(), names.end() - selection.count);
+Frames read_pictures(const std::string& folder, std::span<const std::string> names) {
   Clip clip(folder, static_cast<int64_t>(names.size()));
   int64_t width = 0, height = 0;
   for (const auto& name : names) {
@@ -142,6 +145,15 @@ Frames read_folder_frames(const std::string& folder, const Selection& selection)
     clip.add(*frame);
   }
   return clip.take();
+}
+
+Frames read_folder_frames(const std::string& folder, const Selection& selection) {
+  std::vector<std::string> names = pictures_in(folder);
+  const auto found = static_cast<int64_t>(names.size());
+  require_count(folder, selection, found);
+  if (selection.kind == Kind::kFirst) names.resize(static_cast<size_t>(selection.count));
+  if (selection.kind == Kind::kLast) names.erase(names.begin(), names.end() - selection.count);
+  return read_pictures(folder, names);
 }
 
 bool is_folder(const std::string& path) {
@@ -169,6 +181,48 @@ Frames read_frames(const std::string& path, Selection selection) {
   } catch (Error& error) {
     throw error.with(concat("reading ", path));
   }
+}
+
+int64_t count_frames(const std::string& path, int64_t limit) {
+  if (is_folder(path)) return std::min(limit, static_cast<int64_t>(pictures_in(path).size()));
+  Decoder decoder(path);
+  int64_t count = 0;
+  while (count < limit && decoder.next()) ++count;
+  require(count > 0, path, " holds no frames");
+  return count;
+}
+
+FrameReader::FrameReader(const std::string& path) : path_(path) {
+  if (is_folder(path))
+    pictures_ = pictures_in(path);
+  else
+    decoder_ = std::make_unique<Decoder>(path);
+}
+
+FrameReader::~FrameReader() = default;
+FrameReader::FrameReader(FrameReader&&) noexcept = default;
+
+const Frames& FrameReader::read(int64_t begin, int64_t end) {
+  ensure(0 <= kept_begin_ && kept_begin_ <= begin && begin <= end, "FrameReader: frames ", begin, " to ", end,
+         " after a read from ", kept_begin_);
+  if (!decoder_) {
+    const auto all = static_cast<int64_t>(pictures_.size()), first = std::min(begin, all);
+    kept_begin_ = begin;
+    kept_ = read_pictures(path_, std::span(pictures_).subspan(
+                                     static_cast<size_t>(first), static_cast<size_t>(std::min(end, all) - first)));
+    return kept_;
+  }
+  Clip clip(path_, end - begin);
+  const int64_t again = std::clamp(kept_begin_ + kept_.count - begin, int64_t{0}, kept_.count);
+  clip.add(kept_, kept_.count - again);
+  for (; decoded_ < end; ++decoded_) {
+    const auto frame = decoder_->next();
+    if (!frame) break;
+    if (decoded_ >= begin) clip.add(*frame);
+  }
+  kept_ = clip.take();
+  kept_begin_ = begin;
+  return kept_;
 }
 
 }  // namespace orrery::media

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "orrery/media/frames.h"
 
@@ -42,6 +44,31 @@ Info probe(const std::string& path);
 /// ignored. A frame whose decoder reports damage is an error, not a gap (FFmpeg 5 conceals damaged FFV1
 /// slices without a word). Holds at most the selected frames and a decoder's delay in memory.
 Frames read_frames(const std::string& path, Selection selection = {});
+
+/// How many frames a file or folder has, found by decoding, at most `limit`. Errors as read_frames.
+int64_t count_frames(const std::string& path, int64_t limit);
+
+class Decoder;
+
+/// Reads a long clip forward, part by part. Errors as read_frames; one thread at a time.
+class FrameReader {
+ public:
+  explicit FrameReader(const std::string& path);
+  ~FrameReader();
+  FrameReader(FrameReader&&) noexcept;
+
+  /// Frames [begin, end), fewer where the clip ends; they stay until the next call. begin ≥ the begin of the
+  /// last call.
+  const Frames& read(int64_t begin, int64_t end);
+
+ private:
+  std::string path_;
+  std::vector<std::string> pictures_;  // of a folder
+  std::unique_ptr<Decoder> decoder_;   // of a file
+  int64_t decoded_ = 0;
+  Frames kept_;
+  int64_t kept_begin_ = 0;
+};
 
 /// The UTF-8 text that a PNG carries, by key (WriteOptions::text; PNG specification, §11.3.4). FFmpeg's
 /// reader passes over it. Empty where there is none, and for other files.

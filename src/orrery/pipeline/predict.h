@@ -1,17 +1,18 @@
 #pragma once
+#include "orrery/pipeline/cosmos_run.h"
 #include "orrery/pipeline/denoise.h"
 #include "orrery/pipeline/pipeline.h"
+#include "orrery/pipeline/predict_model.h"
 
 namespace orrery::pipeline {
 
 /// Whether a completed request needs the VAE's encoder: it gives frames, or goes on from its own.
 bool encodes(const config::Request& request);
 
-/// The given frames as normalised latents [C, n, h, w] float32, n = 0 without frames; latents: the shape [1,
-/// C, T, h, w] of the whole clip's. Only these frames are encoded: later latents do not depend on them (spec
-/// cosmos-predict2.5 §7.1).
-Tensor encode_given(const PredictModel& model, const cosmos::Reference& reference,
-                    const media::Frames& frames, const Shape& latents, const wan_vae::Options& options = {});
+/// The network as denoise() takes it, for the clip's size and given frames; refers to its arguments.
+Network<cosmos::Transformer> predict_network(const cosmos::Transformer& model,
+                                             const cosmos::Prepared& positive,
+                                             const cosmos::Prepared& negative, const Clip& clip);
 
 /// Text, image or video to world: makes what a completed and validated request asks for (spec
 /// cosmos-predict2.5 §1), a long video chunk by chunk (§9.6), in the arithmetic of `reference`

@@ -1,29 +1,15 @@
 #pragma once
 #include "orrery/models/cosmos/model.h"
-#include "orrery/models/cosmos/reference.h"
-#include "orrery/pipeline/checkpoint.h"
-#include "orrery/sample/sigmas.h"
+#include "orrery/pipeline/cosmos_checkpoint.h"
 
 namespace orrery::pipeline {
 
-/// How a checkpoint wants to be sampled (spec cosmos-predict2.5 §5.1, §5.2, §5.5).
-struct SchedulerConfig {
-  bool karras = true;
-  double sigma_max = 200, sigma_min = 0.01;  // karras
-  double shift = 5;                          // otherwise
-};
-
-/// scheduler/scheduler_config.json. Error of kind unsupported for a scheduler that is not UniPC of order 2 on
-/// flow sigmas.
-SchedulerConfig read_scheduler_config(const std::string& path);
-
 /// A Cosmos-Predict2.5 checkpoint, opened: everything but the text encoder, which is opened when a prompt
 /// needs it. Const and safe to share between threads.
-struct PredictModel : Checkpoint {
+struct PredictModel : CosmosCheckpoint {
   cosmos::TransformerConfig config;
   std::optional<cosmos::TransformerWeights> transformer;  // where its storage is widened
   NetworkFile adapted;  // the transformer's tensors where LoRA files have changed some, else empty
-  SchedulerConfig scheduler;
 
   /// The reference whose arithmetic a request follows; by default the one in whose layout the checkpoint
   /// came.
@@ -32,9 +18,6 @@ struct PredictModel : Checkpoint {
   /// The transformer in the arithmetic of a reference. Mapped weights stay mapped as long as the result
   /// lives, so that their pages make room for the VAE afterwards; opening them costs milliseconds.
   cosmos::Transformer open_transformer(const cosmos::Reference& reference) const;
-
-  /// The sigmas of a completed request.
-  sample::Schedule schedule(const config::Request& request) const;
 };
 
 /// Opens the checkpoint that `settings` names: reads its configurations and checks every tensor's name and

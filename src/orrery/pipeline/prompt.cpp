@@ -72,8 +72,8 @@ PromptEmbeds embed_prompts(const Checkpoint& c, const config::Request& request, 
   return out;
 }
 
-PromptEmbeds embed_prompts(const PredictModel& m, const config::Request& request, Branches wanted) {
-  const int64_t width = m.config.text_input_width;
+PromptEmbeds embed_prompts(const CosmosCheckpoint& m, const config::Request& request, Branches wanted) {
+  const int64_t width = m.text_input_width;
   std::optional<qwen_vl::TextEncoder> encoder;
   return embed_prompts(m, request, wanted, width, [&](const std::string& prompt) {
     if (!encoder) {

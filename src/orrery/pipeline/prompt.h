@@ -2,7 +2,7 @@
 #include <functional>
 
 #include "orrery/models/qwen_vl/text_encoder.h"
-#include "orrery/pipeline/predict_model.h"
+#include "orrery/pipeline/cosmos_checkpoint.h"
 
 namespace orrery::pipeline {
 
@@ -24,9 +24,10 @@ using EncodePrompt = std::function<qwen_vl::EncodedPrompt(const std::string& pro
 PromptEmbeds embed_prompts(const Checkpoint& checkpoint, const config::Request& request, Branches wanted,
                            int64_t width, const EncodePrompt& encode);
 
-/// The same for Cosmos-Predict2.5, whose text encoder is opened by the first prompt that needs it and
+/// The same for the Cosmos families, whose text encoder is opened by the first prompt that needs it and
 /// released again. Uses all cores of the calling thread. Errors of open_text_encoder.
-PromptEmbeds embed_prompts(const PredictModel& model, const config::Request& request, Branches wanted);
+PromptEmbeds embed_prompts(const CosmosCheckpoint& checkpoint, const config::Request& request,
+                           Branches wanted);
 
 /// The checkpoint's text encoder, its weights mapped. Error of kind checkpoint if it has none.
 qwen_vl::TextEncoder open_text_encoder(const Checkpoint& checkpoint);

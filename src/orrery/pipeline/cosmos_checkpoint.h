@@ -1,0 +1,32 @@
+#pragma once
+#include "orrery/models/cosmos/reference.h"
+#include "orrery/pipeline/checkpoint.h"
+#include "orrery/sample/sigmas.h"
+
+namespace orrery::pipeline {
+
+/// How a checkpoint wants to be sampled (spec cosmos-predict2.5 §5.1, §5.2, §5.5).
+struct SchedulerConfig {
+  bool karras = true;
+  double sigma_max = 200, sigma_min = 0.01;  // karras
+  double shift = 5;                          // otherwise
+};
+
+/// scheduler/scheduler_config.json. Error of kind unsupported for a scheduler that is not UniPC of order 2 on
+/// flow sigmas.
+SchedulerConfig read_scheduler_config(const std::string& path);
+
+/// What the Cosmos families have in common: a text encoder whose layers are all used, UniPC, and two
+/// references.
+struct CosmosCheckpoint : Checkpoint {
+  int64_t text_input_width = 0;  // what the transformer takes of the text encoder
+  SchedulerConfig scheduler;
+
+  /// Whether a request follows the official reference; by default, that in whose layout the checkpoint came.
+  bool official(const config::Request& request) const;
+
+  /// The sigmas of a completed request.
+  sample::Schedule schedule(const config::Request& request) const;
+};
+
+}  // namespace orrery::pipeline
