@@ -72,6 +72,34 @@ TEST(CosmosNames, RefuseTwoTensorsOfOneName) {
             "duplicate_key");
 }
 
+TEST(CosmosNames, OfAControlBranchAreThoseOfTheBaseInAnotherList) {
+  const auto official =
+      named({"net.blocks.2.cross_attn.k_img_norm.weight", "net.img_context_proj.0.bias",
+             "net.control_embedder.proj.1.weight", "net.control_blocks.0.before_proj.bias",
+             "net.control_blocks.3.after_proj.weight", "net.control_blocks.1.cross_attn.v_img.weight",
+             "net.control_blocks.1.self_attn.q_norm._extra_state", "net.control_blocks.1.mlp.layer2.weight"});
+  EXPECT_THAT(names_of(cosmos_names(official)),
+              ElementsAre("control_blocks.0.before_proj.bias", "control_blocks.1.attn2.v_img.weight",
+                          "control_blocks.1.ff.net.2.weight", "control_blocks.3.after_proj.weight",
+                          "control_embedder.proj.weight", "img_context_proj.0.bias",
+                          "transformer_blocks.2.attn2.k_img_norm.weight"));
+  for (const auto& [name, tensor] : cosmos_names(official))
+    EXPECT_TRUE(official.contains(official_cosmos_name(name))) << name;
+}
+
+TEST(CosmosNames, OfAControlBranchAlone) {
+  EXPECT_THAT(names_of(cosmos_control_names(
+                  named({"net.blocks.0.mlp.layer1.weight", "net.control_embedder.proj.1.weight",
+                         "net.control_blocks.1.mlp.layer2.weight", "net.final_layer.linear.weight"}))),
+              ElementsAre("control_blocks.1.ff.net.2.weight", "control_embedder.proj.weight"));
+  EXPECT_THAT(
+      names_of(cosmos_control_names(
+          named({"patch_embed.proj.weight", "patch_embed_base.proj.weight", "time_embed.norm.weight",
+                 "crossattn_proj.0.bias", "img_context_proj.0.weight", "novelty.weight",
+                 "control_blocks.1.ff.net.2.weight"}))),
+      ElementsAre("control_blocks.1.ff.net.2.weight", "control_embedder.proj.weight", "novelty.weight"));
+}
+
 TEST(WanVaeNames, FollowTheListOfBlocks) {
   EXPECT_THAT(
       names_of(wan_vae_names(named({"conv1.weight", "decoder.upsamples.4.shortcut.bias",

@@ -11,12 +11,14 @@
 namespace orrery::weights {
 namespace {
 
-// Spec cosmos-predict2.5 §3.2. Index 0 of the official Sequentials has no parameters, hence the .1 and .2.
+// Spec cosmos-predict2.5 §3.2, cosmos-transfer2.5 §2.9. Index 0 of the official Sequentials has no
+// parameters, hence the .1 and .2.
 constexpr NameRule kCosmos[] = {
     {"x_embedder.proj.1", "patch_embed.proj"},
     {"t_embedder.1", "time_embed.t_embedder"},
     {"t_embedding_norm", "time_embed.norm"},
     {"crossattn_proj.0", "crossattn_proj.0"},
+    {"img_context_proj.0", "img_context_proj.0"},
     {"blocks.#.adaln_modulation_self_attn.1", "transformer_blocks.#.norm1.linear_1"},
     {"blocks.#.adaln_modulation_self_attn.2", "transformer_blocks.#.norm1.linear_2"},
     {"blocks.#.adaln_modulation_cross_attn.1", "transformer_blocks.#.norm2.linear_1"},
@@ -35,12 +37,28 @@ constexpr NameRule kCosmos[] = {
     {"blocks.#.cross_attn.output_proj", "transformer_blocks.#.attn2.to_out.0"},
     {"blocks.#.cross_attn.q_norm", "transformer_blocks.#.attn2.norm_q"},
     {"blocks.#.cross_attn.k_norm", "transformer_blocks.#.attn2.norm_k"},
+    {"blocks.#.cross_attn.q_img", "transformer_blocks.#.attn2.q_img"},
+    {"blocks.#.cross_attn.k_img", "transformer_blocks.#.attn2.k_img"},
+    {"blocks.#.cross_attn.v_img", "transformer_blocks.#.attn2.v_img"},
+    {"blocks.#.cross_attn.q_img_norm", "transformer_blocks.#.attn2.q_img_norm"},
+    {"blocks.#.cross_attn.k_img_norm", "transformer_blocks.#.attn2.k_img_norm"},
     {"blocks.#.mlp.layer1", "transformer_blocks.#.ff.net.0.proj"},
     {"blocks.#.mlp.layer2", "transformer_blocks.#.ff.net.2"},
     {"final_layer.adaln_modulation.1", "norm_out.linear_1"},
     {"final_layer.adaln_modulation.2", "norm_out.linear_2"},
     {"final_layer.linear", "proj_out"},
+    {"control_embedder.proj.1", "control_embedder.proj"},
+    {"control_blocks.#.before_proj", "control_blocks.#.before_proj"},
+    {"control_blocks.#.after_proj", "control_blocks.#.after_proj"},
 };
+
+// A block of a control branch is a block of the base in a list of another name.
+constexpr std::string_view kControlBlocks = "control_blocks.", kOfficialBlocks = "blocks.",
+                           kDiffusersBlocks = "transformer_blocks.";
+
+// Spec cosmos-transfer2.5 §2.9: what diffusers' CosmosControlNetModel repeats of the base.
+constexpr std::string_view kCopiesOfTheBase[] = {"patch_embed_base.", "time_embed.", "crossattn_proj.",
+                                                 "img_context_proj."};
 
 // Spec cosmos-predict2.5 §3.1.
 constexpr std::string_view kTrained = "net.", kAveraged = "net_ema.";
@@ -131,6 +149,16 @@ bool carries_no_cosmos_weight(std::string_view name) {
          std::ranges::find(kCosmosIgnored, name) != std::end(kCosmosIgnored);
 }
 
+/// A Cosmos name by `rules`, which spell a base block's list `from` and `to`.
+std::optional<std::string> renamed_cosmos(std::string_view name, std::span<const NameRule> rules,
+                                          std::string_view from, std::string_view to) {
+  if (auto out = renamed(name, rules)) return out;
+  if (!name.starts_with(kControlBlocks)) return {};
+  const auto out = renamed(concat(from, name.substr(kControlBlocks.size())), rules);
+  if (!out) return {};
+  return concat(kControlBlocks, std::string_view(*out).substr(to.size()));
+}
+
 }  // namespace
 
 Naming cosmos_naming(const TensorMap& tensors) {
@@ -152,14 +180,29 @@ TensorMap cosmos_names(TensorMap tensors) {
     for (std::string_view prefix : {kAveraged, kTrained})
       if (bare.starts_with(prefix)) bare.remove_prefix(prefix.size());
     if (carries_no_cosmos_weight(bare)) return {};
-    return renamed(bare, kCosmos).value_or(name);
+    return renamed_cosmos(bare, kCosmos, kOfficialBlocks, kDiffusersBlocks).value_or(name);
+  });
+}
+
+TensorMap cosmos_control_names(TensorMap tensors) {
+  if (cosmos_naming(tensors) == Naming::kOfficial) {
+    tensors = cosmos_names(std::move(tensors));
+    std::erase_if(tensors, [](const auto& entry) { return !entry.first.starts_with("control_"); });
+    return tensors;
+  }
+  constexpr NameRule kEmbedder[] = {{"patch_embed", "control_embedder"}};
+  return rename(std::move(tensors), [&](const std::string& name) -> std::optional<std::string> {
+    for (std::string_view copied : kCopiesOfTheBase)
+      if (name.starts_with(copied)) return {};
+    return renamed(name, kEmbedder).value_or(name);
   });
 }
 
 std::string official_cosmos_name(std::string_view name) {
   std::vector<NameRule> back;
   for (const auto& rule : kCosmos) back.push_back({rule.to, rule.from});
-  return concat(kTrained, renamed(name, back).value_or(std::string(name)));
+  return concat(kTrained,
+                renamed_cosmos(name, back, kDiffusersBlocks, kOfficialBlocks).value_or(std::string(name)));
 }
 
 Naming wan_vae_naming(const TensorMap& tensors) {

@@ -18,11 +18,18 @@ enum class Naming { kOfficial, kDiffusers };
 /// patch_embed., …).
 Naming cosmos_naming(const TensorMap& tensors);
 
-/// Cosmos-Predict2.5 DiT to diffusers names (spec cosmos-predict2.5 §3.2). `net.` is stripped; where a
+/// Cosmos-Predict2.5 and Transfer2.5 DiT to diffusers names (spec cosmos-predict2.5 §3.2, cosmos-transfer2.5
+/// §2.9), a control branch to those of cosmos_control_names. `net.` is stripped; where a
 /// training checkpoint also has `net_ema.`, those are taken instead, everything else is dropped, and a
 /// warning is logged. Entries without weights
 /// (_extra_state, counters, position buffers; §3.1) are dropped.
 TensorMap cosmos_names(TensorMap tensors);
+
+/// The control branch of a Cosmos-Transfer2.5 checkpoint, without anything else: `control_embedder.proj.…`
+/// and `control_blocks.#.…` with diffusers' names behind that. Takes an official file, which holds the base,
+/// too, or diffusers' CosmosControlNetModel, which calls the embedder patch_embed and repeats parts of the
+/// base.
+TensorMap cosmos_control_names(TensorMap tensors);
 
 /// What released official files call the tensor that diffusers calls `name`: for messages.
 std::string official_cosmos_name(std::string_view name);

@@ -1,5 +1,5 @@
 // Fields: diffusers, models/transformers/transformer_cosmos.py (58eb52c); official values: spec
-// cosmos-predict2.5 §2.1, §3.3.
+// cosmos-predict2.5 §2.1, §3.3; image context: cosmos-transfer2.5 §2.3.
 #include "orrery/models/cosmos/config.h"
 
 #include <nlohmann/json.hpp>
@@ -21,6 +21,8 @@ void check(const TransformerConfig& c, const std::string& path) {
   positive(c.adaln_rank, "adaln_lora_dim"), positive(c.text_width, "text_embed_dim"),
       positive(c.patch, "patch_size");
   positive(c.text_input_width, "crossattn_proj_in_channels"), positive(c.mlp_width(), "mlp_ratio x width");
+  if (c.image_input_width != 0)
+    positive(c.image_input_width, "img_context_dim_in"), positive(c.image_width, "img_context_dim_out");
   if (c.head_dim < 6 || c.head_dim % 2 != 0)
     fail(ErrorKind::kCheckpoint, path, ": attention_head_dim is ", c.head_dim,
          "; expected an even number of at least 6");
@@ -42,6 +44,8 @@ TransformerConfig read_transformer_config(const std::string& path) {
   c.text_projection = json.get("use_crossattn_projection", false);
   c.text_input_width =
       c.text_projection ? json.get("crossattn_proj_in_channels", c.text_input_width) : c.text_width;
+  c.image_input_width = json.get("img_context_dim_in", c.image_input_width);
+  if (c.image_input_width != 0) c.image_width = json.get("img_context_dim_out", int64_t{2048});
   c.max_size = json.get("max_size", c.max_size);
   c.rope_ratio = json.get("rope_scale", c.rope_ratio);
   const auto patch = json.get("patch_size", std::array<int64_t, 3>{1, 2, 2});
@@ -82,6 +86,10 @@ TransformerConfig infer_transformer_config(const std::map<std::string, Tensor>& 
   c.text_width = size("transformer_blocks.0.attn2.to_k.weight", 1);
   c.text_projection = tensors.contains("crossattn_proj.0.weight");
   c.text_input_width = c.text_projection ? size("crossattn_proj.0.weight", 1) : c.text_width;
+  if (tensors.contains("img_context_proj.0.weight")) {
+    c.image_width = size("img_context_proj.0.weight", 0);
+    c.image_input_width = size("img_context_proj.0.weight", 1);
+  }
   check(c, "the transformer's tensors");
   return c;
 }

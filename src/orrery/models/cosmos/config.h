@@ -20,6 +20,8 @@ struct TransformerConfig {
   int64_t text_width = 1024;          // what cross-attention sees
   int64_t text_input_width = 100352;  // what the text encoder gives
   bool text_projection = true;
+  int64_t image_width = 0;        // the image context, as cross-attention sees it; 0: there is none
+  int64_t image_input_width = 0;  // what the image encoder gives
   std::array<int64_t, 3> max_size = {128, 240, 240};  // latent frames, rows, columns
   int64_t patch = 2;
   std::array<double, 3> rope_ratio = {1, 3, 3};  // frame, row, column
@@ -33,8 +35,7 @@ struct TransformerConfig {
 };
 
 /// transformer/config.json of the diffusers layout. Error of kind checkpoint for a missing or impossible
-/// field, of kind unsupported for a variant that this model is not (learned position embeddings, control
-/// blocks).
+/// field, of kind unsupported for a variant that this model is not (learned position embeddings).
 TransformerConfig read_transformer_config(const std::string& path);
 
 /// The configuration that tensors of the official layout imply (they come without a file): widths and counts

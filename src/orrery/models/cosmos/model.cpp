@@ -12,11 +12,9 @@
 #include "orrery/nn/patchify.h"
 #include "orrery/nn/rope.h"
 #include "orrery/nn/timestep.h"
-#include "orrery/ops/attention.h"
 #include "orrery/ops/modulate.h"
 #include "orrery/ops/rms_norm.h"
 #include "orrery/ops/silu_mul.h"
-#include "orrery/parallel/attention.h"
 
 namespace orrery::cosmos {
 namespace {
@@ -24,14 +22,11 @@ namespace {
 using nn::linear;
 using ops::Activation;
 
-constexpr double kNormEps = 1e-6;  // layer norms and the norm of the time embedding (spec §2.1, §2.2)
-
-Tensor heads(const Tensor& x, int64_t head_dim) { return x.unflatten(-1, {-1, head_dim}); }
-
-/// [R, count·E] → shift, scale and, if there are three, gate.
-Step::Rows rows(const Tensor& modulation, int64_t count) {
-  const auto parts = modulation.chunk(count, 1);
-  return {parts[0].contiguous(), parts[1].contiguous(), count == 3 ? parts[2].contiguous() : Tensor()};
+/// Zeros mean the same as no features, and make all image tokens equal: attention over any number of equal
+/// keys gives what it gives over one (spec cosmos-transfer2.5 §2.3).
+Tensor image_rows(const TransformerConfig& c, const Tensor& features, at::ScalarType dtype) {
+  if (features.defined() && features.any().item<bool>()) return features.to(dtype);
+  return at::zeros({1, c.image_input_width}, dtype);
 }
 
 }  // namespace
@@ -47,21 +42,31 @@ Grid Transformer::grid(int64_t frames, int64_t height, int64_t width) const {
   return g;
 }
 
-Prepared Transformer::prepare(const Grid& grid, const Tensor& embeds) const {
+Prompt Transformer::prompt(const Tensor& embeds, const Tensor& image_features) const {
   require(embeds.dim() == 2 && embeds.size(1) == config_.text_input_width, "text embeddings are ",
           embeds.sizes(), "; this model takes [tokens, ", config_.text_input_width, "]");
-  auto text = embeds.to(dtype());
-  if (config_.text_projection) text = linear(weights_.text_projection, text, Activation::kGelu);
-  Prepared p{{}, grid.tokens()};
-  for (const auto& block : weights_.blocks) {
-    const auto k = heads(linear(block.attn2.k, text), config_.head_dim);
-    p.cross.push_back({ops::rms_norm(k, block.attn2.norm_k, config_.qk_norm_eps),
-                       heads(linear(block.attn2.v, text), config_.head_dim)});
+  Prompt p{embeds.to(dtype()), {}};
+  if (config_.text_projection) p.text = linear(weights_.text_projection, p.text, Activation::kGelu);
+  if (config_.image_width == 0) {
+    require(!image_features.defined(), "image features are given, but this model has no image context");
+    return p;
   }
+  require(!image_features.defined() || (image_features.dim() == 2 && image_features.size(0) > 0 &&
+                                        image_features.size(1) == config_.image_input_width),
+          "image features are ", image_features.defined() ? image_features.sizes() : at::IntArrayRef(),
+          "; this model takes [tokens, ", config_.image_input_width, "]");
+  p.image =
+      linear(weights_.image_projection, image_rows(config_, image_features, dtype()), Activation::kGelu);
   return p;
 }
 
-Step Transformer::step(const std::vector<float>& times) const {
+Prepared Transformer::prepare(const Grid& grid, const Prompt& prompt) const {
+  Prepared p{{}, grid.tokens()};
+  for (const auto& block : weights_.blocks) p.cross.push_back(cross_attention(block, config_, prompt));
+  return p;
+}
+
+Time Transformer::time(const std::vector<float>& times) const {
   std::vector<float> distinct;
   std::vector<int32_t> row_of_frame;
   for (const float t : times) {
@@ -74,15 +79,15 @@ Step Transformer::step(const std::vector<float>& times) const {
   const auto sinusoid = nn::timestep_embedding(at::tensor(distinct), config_.width());
   const auto lora = linear(w.linear_2, linear(w.linear_1, sinusoid, Activation::kSilu));
   const auto conditioning = ops::silu(ops::rms_norm(sinusoid, w.norm, kNormEps));
+  return {conditioning, lora, at::tensor(row_of_frame, at::kInt)};
+}
+
+Step Transformer::step(const Time& time) const {
   Step step;
-  const auto modulated = [&](const nn::Modulation& m) {
-    return rows(nn::modulation(m, conditioning) + lora, 3);
-  };
-  for (const auto& block : weights_.blocks)
-    step.blocks.push_back({modulated(block.norm1), modulated(block.norm2), modulated(block.norm3)});
-  step.final =
-      rows(nn::modulation(weights_.norm_out, conditioning) + lora.narrow(1, 0, 2 * config_.width()), 2);
-  step.row_of_frame = at::tensor(row_of_frame, at::kInt);
+  for (const auto& block : weights_.blocks) step.blocks.push_back(block_rows(block, time));
+  step.final = split_rows(
+      nn::modulation(weights_.norm_out, time.conditioning) + time.lora.narrow(1, 0, 2 * config_.width()), 2);
+  step.row_of_frame = time.row_of_frame;
   return step;
 }
 
@@ -108,26 +113,9 @@ Stream Transformer::embed(const parallel::Context&, const Prepared&, const Step&
 
 void Transformer::block(const parallel::Context& ctx, const Prepared& prepared, const Step& step, int64_t i,
                         Stream& s) const {
-  const auto& w = weights_.blocks[static_cast<size_t>(i)];
-  const auto& [self, cross, mlp] = step.blocks[static_cast<size_t>(i)];
-  const auto& text = prepared.cross[static_cast<size_t>(i)];
-  const auto split_heads = [&](const Tensor& x) { return heads(x, config_.head_dim); };
-
-  auto h = ops::layer_norm_modulate(s.x, self.shift, self.scale, s.row, kNormEps);
-  auto q = ops::rms_norm_rope(split_heads(linear(w.attn1.q, h)), w.attn1.norm_q, s.rope, config_.qk_norm_eps);
-  auto k = ops::rms_norm_rope(split_heads(linear(w.attn1.k, h)), w.attn1.norm_k, s.rope, config_.qk_norm_eps);
-  auto v = split_heads(linear(w.attn1.v, h));
-  auto y = parallel::attention(ctx, q, k, v, prepared.sequence_length);
-  ops::add_gated_(s.x, self.gate, linear(w.attn1.out, y.flatten(1)), s.row);
-
-  h = ops::layer_norm_modulate(s.x, cross.shift, cross.scale, s.row, kNormEps);
-  q = ops::rms_norm(split_heads(linear(w.attn2.q, h)), w.attn2.norm_q, config_.qk_norm_eps);
-  y = ops::attention(q, text.k, text.v);
-  ops::add_gated_(s.x, cross.gate, linear(w.attn2.out, y.flatten(1)), s.row);
-
-  h = ops::layer_norm_modulate(s.x, mlp.shift, mlp.scale, s.row, kNormEps);
-  y = linear(w.down, linear(w.up, h, Activation::kGelu));
-  ops::add_gated_(s.x, mlp.gate, y, s.row);
+  const auto at = static_cast<size_t>(i);
+  cosmos::block(ctx, config_, weights_.blocks[at], prepared.cross[at], step.blocks[at],
+                prepared.sequence_length, s);
 }
 
 Tensor Transformer::unembed(const parallel::Context&, const Step& step, const Stream& s) const {

@@ -1,5 +1,5 @@
 #pragma once
-#include "orrery/models/cosmos/weights.h"
+#include "orrery/models/cosmos/block.h"
 #include "orrery/parallel/run.h"
 
 namespace orrery::cosmos {
@@ -13,11 +13,8 @@ struct Grid {
   int64_t tokens() const { return frames * rows * columns; }
 };
 
-/// Once per prompt and process, shared by its ranks: what cross-attention needs of the text.
+/// Once per prompt and process, shared by its ranks: what cross-attention needs of the prompt.
 struct Prepared {
-  struct CrossAttention {
-    Tensor k, v;  // [L, N, D], k after its norm
-  };
   std::vector<CrossAttention> cross;  // one per block
   int64_t sequence_length = 0;        // tokens of the whole clip
 };
@@ -25,23 +22,9 @@ struct Prepared {
 /// Once per distinct set of times: the modulation of every block for one row, or two where given frames have
 /// a time of their own.
 struct Step {
-  struct Rows {
-    Tensor shift, scale, gate;  // [R, E] float32; the final layer has no gate
-  };
-  struct BlockRows {
-    Rows self, cross, mlp;
-  };
   std::vector<BlockRows> blocks;
   Rows final;
   Tensor row_of_frame;  // [frames] int32
-};
-
-/// One forward's hidden state on this rank.
-struct Stream {
-  Tensor x;     // [S_r, E], advanced in place by block()
-  Tensor rope;  // [S_r, D]
-  Tensor row;   // [S_r] int32: the row of Step that each token uses
-  const Tensor& state() const { return x; }
 };
 
 /// The Cosmos-Predict2.5 video transformer (spec cosmos-predict2.5 §2), "MinimalV1LVGDiT" of
@@ -62,11 +45,19 @@ class Transformer {
   /// latents [C, frames, H, W] with H and W multiples of the patch.
   Grid grid(int64_t frames, int64_t height, int64_t width) const;
 
-  /// embeds [L, text_input_width] → the prompt's keys and values in every block.
-  Prepared prepare(const Grid& grid, const Tensor& embeds) const;
+  /// embeds [L, text_input_width]; image_features [N_img, image_input_width], or undefined, which means zeros
+  /// to a model with image context. Error of kind request for other widths, and for features where the model
+  /// has no image context.
+  Prompt prompt(const Tensor& embeds, const Tensor& image_features = {}) const;
+
+  /// The prompt's keys and values in every block.
+  Prepared prepare(const Grid& grid, const Prompt& prompt) const;
+  Prepared prepare(const Grid& grid, const Tensor& embeds) const { return prepare(grid, prompt(embeds)); }
 
   /// times: one per latent frame, in sigma units (0 … 1), at most a few distinct ones.
-  Step step(const std::vector<float>& times) const;
+  Time time(const std::vector<float>& times) const;
+  Step step(const Time& time) const;
+  Step step(const std::vector<float>& times) const { return step(time(times)); }
 
   /// latents [C, F, H, W] float32, the first `given` frames conditioned → tokens of the whole clip, in the
   /// compute dtype.
