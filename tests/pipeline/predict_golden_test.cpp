@@ -107,7 +107,7 @@ void check_diffusers(const fs::path& folder, const config::Factors& factors) {
     pipeline::Clip clip;
     clip.noise = tensors.at(name + "/noise")[0];
     clip.given = pipeline::encode_frames(model, cosmos::kDiffusers, given_frames(tensors, name, given),
-                                        clip.noise.unsqueeze(0).sizes().vec());
+                                         clip.noise.unsqueeze(0).sizes().vec());
     config::Request request;
     request.num_inference_steps = c["num_inference_steps"].get<int64_t>();
     clip.schedule = model.schedule(request);
@@ -145,7 +145,7 @@ void check_official(const fs::path& folder) {
                                       c["height"].get<int64_t>() / 8, c["width"].get<int64_t>() / 8},
                                      c["seed"])[0];
     clip.given = pipeline::encode_frames(model, reference, given_frames(tensors, name, given),
-                                        clip.noise.unsqueeze(0).sizes().vec());
+                                         clip.noise.unsqueeze(0).sizes().vec());
     if (given > 0) {
       EXPECT_LE(max_abs_over_rms(clip.given, tensors.at(name + "/x_gt")[0]),
                 tolerance_of(description).latents)

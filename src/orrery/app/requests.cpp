@@ -44,6 +44,20 @@ bool needs_text(const std::vector<Request>& requests) {
                      [](const Request& r) { return !r.prompt_embeds || !r.negative_prompt_embeds; });
 }
 
+/// Which control branches the requests use, all together: one model makes them all (spec cosmos-transfer2.5
+/// §6.3).
+std::vector<std::string> controls_of(const std::vector<Request>& requests) {
+  std::vector<std::string> used;
+  for (const std::string_view name : config::kControls)
+    if (std::any_of(requests.begin(), requests.end(), [&](const Request& r) {
+          const auto controls = config::controls_of(r);
+          return std::any_of(controls.begin(), controls.end(),
+                             [&](const auto& control) { return control.name == name; });
+        }))
+      used.emplace_back(name);
+  return used;
+}
+
 void require_one_writer(const std::vector<Request>& requests) {
   for (size_t i = 1; i < requests.size(); ++i)
     for (size_t j = 0; j < i; ++j)
@@ -90,7 +104,8 @@ void repeat(const std::string& path, config::Arguments& arguments) {
 
 void place_outputs(std::vector<Request>& requests, bool from_files, bool pictures) {
   for (Request& request : requests) {
-    const char* suffix = pictures ? ".png" : request.num_frames == 1 ? ".jpg" : ".mp4";
+    const bool still = request.num_frames == 1 || request.max_frames == 1;
+    const char* suffix = pictures ? ".png" : still ? ".jpg" : ".mp4";
     const std::string file = request.name.value_or("") + suffix;
     if (!from_files) {
       if (request.name && !request.output) request.output = file;
@@ -122,6 +137,7 @@ std::vector<Request> find_requests(const Session& session, config::Arguments& ar
     requests = config::read_requests(settings.input, arguments.request);
     check(requests, arguments.plan);
     require_one_writer(requests);
+    if (settings.controls.empty()) settings.controls = controls_of(requests);
     settings = find_model(settings, environment.hub, environment.program_folder, needs_text(requests));
   });
   if (session.leads()) explain(settings);

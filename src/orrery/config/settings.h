@@ -17,9 +17,10 @@ constexpr std::array<std::string_view, 2> names_of(Variant) { return {"post-trai
 /// Where things lie, and how the program talks. `app/` turns published names into paths before anyone else
 /// reads them.
 struct Settings {
-  std::optional<std::string> model, checkpoint_path, vae, text_encoder, tokenizer, from_image;
+  std::optional<std::string> model, checkpoint_path, vae, text_encoder, tokenizer, controlnet, image_encoder,
+      from_image;
   std::optional<Variant> variant;
-  std::vector<std::string> lora, input;
+  std::vector<std::string> controls, lora, input;
   bool keep_going = true;
   bool json = false, quiet = false;
   bool offload_diffusion_model = false, offload_tokenizer = false, offload_text_encoder = false,
@@ -43,6 +44,13 @@ struct Settings {
     visit(&S::text_encoder,
           Field{"text_encoder", "text encoder folder to use instead of the model's own", "", kPath});
     visit(&S::tokenizer, Field{"tokenizer", "tokenizer folder to use instead of the model's own", "", kPath});
+    visit(
+        &S::controls,
+        Field{"controls", "control branches to open: edge, vis, depth, seg (default: those that are used)"});
+    visit(&S::controlnet,
+          Field{"controlnet", "ControlNet folder to use instead of the model's own", "", kPath});
+    visit(&S::image_encoder,
+          Field{"image_encoder", "SigLIP2 folder for style pictures, instead of the model's own", "", kPath});
     visit(&S::lora, Field{"lora", "LoRA file or folder, with a strength if not 1: PATH:0.8 (may be repeated)",
                           "lora_path"});
     visit(&S::variant, Field{"variant", "switches of an official .pt (default: by the model's name)"});

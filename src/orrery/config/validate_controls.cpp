@@ -38,6 +38,8 @@ void check_control(const ControlRequest& control, const Limits& limits) {
           " PATH); orrery computes edge and vis only");
   require(control.source == kComputed || !control.preset, control.name,
           "_preset: for a control that is computed, found the file ", control.source);
+  require(control.weights.size() < 2 || !control.mask, control.name,
+          "_weight: expected one number beside a mask, found ", control.weights.size());
   for (const double w : control.weights) {
     // Per control block, diffusers takes any weight.
     const double most = control.weights.size() == 1 ? 1 : 100;

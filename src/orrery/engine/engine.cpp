@@ -139,8 +139,8 @@ class PipelineEngine final : public Engine {
       const auto& limits = checkpoint().limits;
       request = config::complete(wanted, limits);
       config::validate(request, limits, plan_);
-      request.output = output_path(request);
       ready.given = pipeline_->read_given(request);
+      request.output = output_path(request);
       if (writes()) check_writable(request);
     });
     comm::compare(team_.control(), "request", to_json(request).dump());
@@ -176,13 +176,20 @@ class PipelineEngine final : public Engine {
     };
     auto media = pipeline_->make(team, request, given, watching);
     seen.emplace_back("latents", media.latents);
-    seen.emplace_back("frames", at::tensor(at::ArrayRef<uint8_t>(media.frames.rgb)));
+    auto pixels = std::move(media.frames.rgb);
+    for (int64_t k = 0; !media.films.empty() && k < media.films[0].parts; ++k) {
+      const auto part = media.films[0].part(k);
+      pixels.insert(pixels.end(), part.rgb.begin(), part.rgb.end());
+    }
+    seen.emplace_back("frames", at::tensor(at::ArrayRef<uint8_t>(pixels)));
     return seen;
   }
 
   Output make(const config::Request& request, const pipeline::Given& given, const Callbacks& callbacks) {
     Stages stages(callbacks);
-    const auto media = pipeline_->make(team_, request, given, hooks(stages, callbacks));
+    auto watching = hooks(stages, callbacks);
+    watching.keeps_chunks = true;
+    const auto media = pipeline_->make(team_, request, given, watching);
     stages.report("write", 0, 0);
     Output output;
     output.seed = *request.seed;
@@ -190,6 +197,7 @@ class PipelineEngine final : public Engine {
     together([&] {
       if (!writes()) return;
       output.files = write(request, media, settings_);
+      if (media.written) media.written();
       output.stage_seconds = stages.finish();
       output.json = describe(request, output);
       if (callbacks.written) callbacks.written(output);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orrery/base/error.h"
+#include "orrery/base/log.h"
 #include "orrery/base/text.h"
 #include "orrery/config/json.h"
 #include "orrery/engine/machine.h"
@@ -52,6 +53,40 @@ std::string picture_path(const std::string& path, int64_t k, int64_t count) {
   if (count == 1) return path;
   const fs::path file = path;
   return (file.parent_path() / concat(file.stem().string(), "-", k + 1, file.extension().string())).string();
+}
+
+/// PATH's file with a suffix before its extension, or with another extension: out/clip.mp4 →
+/// out/clip_control_edge.mp4; a folder out/frames/ → out/frames_control_edge/.
+std::string beside(const std::string& path, const std::string& suffix, const std::string& extension = "") {
+  if (media::output_kind(path) == media::OutputKind::kFolder) {
+    const fs::path folder = fs::path(path).parent_path();
+    return folder.string() + suffix + (extension.empty() ? "/" : extension);
+  }
+  const fs::path file = path;
+  return (file.parent_path() /
+          concat(file.stem().string(), suffix, extension.empty() ? file.extension().string() : extension))
+      .string();
+}
+
+/// Part by part, as it comes; a single frame may be a picture.
+std::string write_film(const config::Request& request, const pipeline::Film& film,
+                       const media::WriteOptions& options) {
+  const std::string path = beside(request.output.value(), film.suffix);
+  const media::Frames first = film.part(0);
+  if (media::output_kind(path) == media::OutputKind::kImage) {
+    media::write_image(path, picture(first, 0), options);
+    return path;
+  }
+  media::VideoWriter writer(path, first.height, first.width, static_cast<double>(request.fps.value()),
+                            options);
+  for (int64_t k = 0; k < film.parts; ++k) {
+    const media::Frames part = k == 0 ? first : film.part(k);
+    for (int64_t f = 0; f < part.count; ++f)
+      writer.add(std::span(part.rgb).subspan(static_cast<size_t>(f * part.frame_bytes()),
+                                             static_cast<size_t>(part.frame_bytes())));
+  }
+  writer.finish();
+  return path;
 }
 
 /// What makes picture k again, wherever it is then written.
@@ -118,7 +153,10 @@ std::vector<std::string> write(const config::Request& request, const pipeline::M
   media::WriteOptions options;
   if (request.crf) options.crf = *request.crf;
   std::vector<std::string> files;
-  if (makes_pictures(request) || media::output_kind(path) == media::OutputKind::kImage) {
+  if (!media.films.empty()) {
+    for (const auto& film : media.films) files.push_back(write_film(request, film, options));
+    write_file(beside(path, "", ".txt"), request.prompt.value_or(""));
+  } else if (makes_pictures(request) || media::output_kind(path) == media::OutputKind::kImage) {
     for (int64_t k = 0; k < media.frames.count; ++k) {
       files.push_back(picture_path(path, k, media.frames.count));
       if (fs::path(files.back()).extension() == ".png")
@@ -129,7 +167,9 @@ std::vector<std::string> write(const config::Request& request, const pipeline::M
     media::write_video(path, media.frames, static_cast<double>(request.fps.value()), options);
     files = {path};
   }
-  if (request.save_latents) {
+  if (request.save_latents && !media.latents.defined()) {
+    log::warn("save_latents: all chunks were there already, so there are no latents to save");
+  } else if (request.save_latents) {
     weights::write_safetensors(*request.save_latents, {{"latents", media.latents}});
     files.push_back(*request.save_latents);
   }

@@ -22,7 +22,8 @@ void check_writable(const config::Request& request);
 /// The key under which a PNG keeps what it was made from.
 inline constexpr const char* kRecordKey = "orrery";
 
-/// Writes frames and, where asked, latents, each aside first; returns the files. Several pictures get
+/// Writes frames and, where asked, latents, each aside first; returns the files. Films are NAME_SUFFIX.mp4
+/// beside NAME.mp4, and NAME.txt has the prompt (spec cosmos-transfer2.5 §6.4). Several pictures get
 /// numbers: NAME-1.png, NAME-2.png, or 000000.png and so on in a folder. A PNG picture keeps under kRecordKey
 /// the request that makes it again, alone: {"request": …, "settings": …, "versions": …}. Errors of
 /// media/write.h.

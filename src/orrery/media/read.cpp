@@ -83,7 +83,9 @@ class Clip {
   /// Those of `frames` from number `begin` on.
   void add(const Frames& frames, int64_t begin) {
     if (begin == frames.count) return;
-    frames_ = {frames.count - begin, frames.height, frames.width,
+    frames_ = {frames.count - begin,
+               frames.height,
+               frames.width,
                {frames.rgb.begin() + begin * frames.frame_bytes(), frames.rgb.end()}};
   }
 
@@ -208,8 +210,9 @@ const Frames& FrameReader::read(int64_t begin, int64_t end) {
   if (!decoder_) {
     const auto all = static_cast<int64_t>(pictures_.size()), first = std::min(begin, all);
     kept_begin_ = begin;
-    kept_ = read_pictures(path_, std::span(pictures_).subspan(
-                                     static_cast<size_t>(first), static_cast<size_t>(std::min(end, all) - first)));
+    kept_ =
+        read_pictures(path_, std::span(pictures_).subspan(static_cast<size_t>(first),
+                                                          static_cast<size_t>(std::min(end, all) - first)));
     return kept_;
   }
   Clip clip(path_, end - begin);

@@ -6,6 +6,7 @@
 #include "orrery/base/error.h"
 #include "orrery/pipeline/predict.h"
 #include "orrery/pipeline/qwen_image.h"
+#include "orrery/pipeline/transfer.h"
 
 namespace orrery::pipeline {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 // The one list to which a new family is added (docs/adding-a-model.md).
 constexpr std::array kFamilies = {
     Family{"Cosmos-Predict2.5", "Cosmos2_5_PredictBasePipeline", open_predict},
+    Family{"Cosmos-Transfer2.5", "Cosmos2_5_TransferPipeline", open_transfer},
     Family{"Qwen-Image", "QwenImagePipeline", open_qwen_image},
     Family{"Qwen-Image-Edit", "QwenImageEditPipeline", open_qwen_image},
     Family{"Qwen-Image-Edit-Plus", "QwenImageEditPlusPipeline", open_qwen_image},

@@ -43,6 +43,8 @@ Layout layout_of(const config::Settings& settings) {
   LayoutOverrides overrides;
   overrides.vae = settings.vae.value_or(""), overrides.text_encoder = settings.text_encoder.value_or("");
   overrides.tokenizer = settings.tokenizer.value_or("");
+  overrides.controlnet = settings.controlnet.value_or("");
+  overrides.image_encoder = settings.image_encoder.value_or("");
   if (settings.model) overrides.transformer = settings.checkpoint_path.value_or("");
   return find_layout(settings.model ? *settings.model : *settings.checkpoint_path, overrides);
 }

@@ -1,6 +1,6 @@
 #pragma once
 #include "orrery/models/cosmos/reference.h"
-#include "orrery/pipeline/checkpoint.h"
+#include "orrery/pipeline/pipeline.h"
 #include "orrery/sample/sigmas.h"
 
 namespace orrery::pipeline {
@@ -28,5 +28,12 @@ struct CosmosCheckpoint : Checkpoint {
   /// The sigmas of a completed request.
   sample::Schedule schedule(const config::Request& request) const;
 };
+
+/// What one step on a clip of so many frames takes in the transformer's own blocks; its weights are left out.
+Work cosmos_work(const CosmosCheckpoint& checkpoint, const cosmos::TransformerConfig& transformer,
+                 const config::Request& request, int64_t frames, double skip_guidance_up_to);
+
+/// The text encoder, if there is one.
+std::optional<Part> text_encoder_part(const CosmosCheckpoint& checkpoint);
 
 }  // namespace orrery::pipeline

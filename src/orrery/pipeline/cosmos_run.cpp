@@ -52,8 +52,12 @@ Tensor initial_noise(const CosmosRun& run, int64_t frames, const std::function<T
 Tensor encode_frames(const Checkpoint& checkpoint, const cosmos::Reference& reference,
                      const media::Frames& frames, const Shape& latents, const wan_vae::Options& options) {
   if (frames.count == 0) return at::zeros({latents[1], 0, latents[3], latents[4]});
-  const auto mean = wan_vae::encode(checkpoint.vae, checkpoint.vae_config,
-                                    to_tensor(frames, reference.bf16_pixels), options);
+  return encode_pixels(checkpoint, reference, to_tensor(frames, reference.bf16_pixels), options);
+}
+
+Tensor encode_pixels(const Checkpoint& checkpoint, const cosmos::Reference& reference, const Tensor& pixels,
+                     const wan_vae::Options& options) {
+  const auto mean = wan_vae::encode(checkpoint.vae, checkpoint.vae_config, pixels, options);
   return wan_vae::normalise(mean, checkpoint.vae_config, statistics(reference));
 }
 

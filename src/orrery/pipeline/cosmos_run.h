@@ -39,6 +39,10 @@ Tensor initial_noise(const CosmosRun& run, int64_t frames, const std::function<T
 Tensor encode_frames(const Checkpoint& checkpoint, const cosmos::Reference& reference,
                      const media::Frames& frames, const Shape& latents, const wan_vae::Options& options = {});
 
+/// The same of pixels [3, F, H, W] float32 in −1 … 1.
+Tensor encode_pixels(const Checkpoint& checkpoint, const cosmos::Reference& reference, const Tensor& pixels,
+                     const wan_vae::Options& options = {});
+
 /// Decodes latents [C, T, h, w] to so many frames, the first of which is number `first` of the video; no
 /// frames but for the first process. `also` sees the pixels as they are decoded.
 media::Frames decode_frames(const CosmosRun& run, const Tensor& latents, int64_t frames, int64_t first = 0,

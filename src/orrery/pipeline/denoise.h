@@ -28,8 +28,8 @@ struct Clip {
 template <parallel::BlockModel Model>
 struct Network {
   const Model& model;
-  int64_t tokens;                                   // of the clip
-  typename Model::Prepared positive, negative;      // empty where this process does not evaluate that branch
+  int64_t tokens;                               // of the clip
+  typename Model::Prepared positive, negative;  // empty where this process does not evaluate that branch
   std::function<typename Model::Step(const std::vector<float>& times)> step;
   std::function<parallel::Tokens(const Tensor& x, int64_t i)> embed;  // of sample x at step i
   std::function<Tensor(const Tensor& tokens)> velocity;
@@ -62,8 +62,7 @@ Tensor denoise(const Network<Model>& network, const cosmos::Reference& reference
     const auto tokens = network.embed(x, i);
     return sample::guided(ctx, clip.guidance, [&](sample::Branch branch) {
       const auto& prepared = branch == sample::Branch::kPositive ? network.positive : network.negative;
-      return lead(line,
-                  network.velocity(parallel::run(ctx, network.model, prepared, step, tokens, policy)));
+      return lead(line, network.velocity(parallel::run(ctx, network.model, prepared, step, tokens, policy)));
     });
   };
   return run_steps(

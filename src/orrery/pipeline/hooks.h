@@ -16,6 +16,9 @@ struct Hooks {
   /// Hears at once that a rank that is a thread has failed, on that thread, while others may still compute.
   comm::OnFailure failed = {};
 
+  /// Whether finished chunks may be kept in files beside request.output, for a run that goes on (resume).
+  bool keeps_chunks = false;
+
   /// Sees what a run computes on its way, under names that are the same on any plan: "text", "negative text",
   /// "block N" and "negative block N" of the first step's first kObservedBlocks, "step N", "pixels N". With
   /// ranks that are processes, all of them observe or none; those other than rank 0's see parts only.

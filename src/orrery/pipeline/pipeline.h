@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,9 +15,19 @@ namespace orrery::pipeline {
 /// The pixels that a request gives: the frames of one clip, or pictures of any sizes.
 using Given = std::vector<media::Frames>;
 
+/// A clip that comes part by part: longer than memory should hold.
+struct Film {
+  std::string suffix;  // of its file, between the output's name and its extension: "" or "_control_edge"
+  int64_t parts = 0;
+  std::function<media::Frames(int64_t k)> part;
+};
+
 struct Media {
-  media::Frames frames;     // a clip, or one picture after the other; none but on the run's first process
-  Tensor latents;           // float32: what save_latents gets
+  // What was made, on the run's first process: frames, or films, of which the first is the output.
+  media::Frames frames;  // a clip, or one picture after the other
+  std::vector<Film> films = {};
+  std::function<void()> written = {};  // called, if there is one, when all is written
+  Tensor latents;           // float32: what save_latents gets; undefined where nothing was left to make
   int64_t evaluations = 0;  // of the network per branch, all together
 };
 

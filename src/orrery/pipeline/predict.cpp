@@ -30,8 +30,8 @@ Media make_clip(const Job& job, const media::Frames& given, int64_t seed) {
   if (given.count > 0) job.hooks.report("encode");
   clip.given = encode_frames(job.model, job.reference, given, job.latent_shape(frames),
                              vae_options(job.team, job.hooks));
-  clip.noise = initial_noise(job, frames,
-                             [&](const Shape& shape) { return draw_noise(job.reference, shape, seed); });
+  clip.noise =
+      initial_noise(job, frames, [&](const Shape& shape) { return draw_noise(job.reference, shape, seed); });
   clip.schedule = job.model.schedule(job.request);
   clip.guidance = job.guidance;
   clip.conditional_time = static_cast<float>(job.request.conditional_frame_timestep.value());
