@@ -65,6 +65,8 @@ Team::Team(Team&&) noexcept = default;
 
 comm::Group& Team::processes() const { return mesh_ ? mesh_->world() : alone(); }
 
+bool Team::leads() const { return processes().rank() == 0; }
+
 comm::Group& Team::control() const { return mesh_ ? mesh_->control() : alone(); }
 
 std::optional<int> Team::branch() const {

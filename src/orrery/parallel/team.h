@@ -40,6 +40,9 @@ class Team {
   /// one member where ranks are threads.
   comm::Group& processes() const;
 
+  /// Whether this process is the run's first: the one that gets pixels and writes.
+  bool leads() const;
+
   /// The same ranks, for decisions: on the CPU.
   comm::Group& control() const;
 

@@ -238,7 +238,7 @@ int64_t finished(const Job& job, const ChunkStore& done) {
 Media transfer(const TransferModel& model, const TransferReference& rules, const parallel::Team& team,
                const config::Request& request, const Tensor& style, ChunkStore& done, const Hooks& hooks) {
   Job job{begin_run(model, rules.cosmos, team, request, hooks), model, rules, style, chunks_of(request)};
-  const bool keeps = team.processes().rank() == 0;
+  const bool keeps = team.leads();
   Media media;
   Noise noise(job);
   TransferInput input(request,

@@ -146,7 +146,7 @@ class Transfer final : public Pipeline {
 
   Media make(const parallel::Team& team, const Request& request, const Given&,
              const Hooks& hooks) const override {
-    const bool keeps = team.processes().rank() == 0;
+    const bool keeps = team.leads();
     auto chunks = std::make_shared<ChunkStore>();
     comm::together(team.control(), [&] {
       if (keeps && hooks.keeps_chunks && chunks_of(request).chunks.size() > 1)
