@@ -3,6 +3,8 @@
     random_checkpoint.py official OUT        OUT/base/post-trained/random_ema_bf16.pt and OUT/tokenizer.pth (2 B: 4.1 GB)
     random_checkpoint.py transformer OUT     diffusers' transformer folder: config.json and safetensors
     random_checkpoint.py vae OUT             diffusers' VAE folder
+    random_checkpoint.py qwen-image OUT      the transformer folder of Qwen-Image
+    random_checkpoint.py qwen-image-vae OUT  its VAE folder
     random_checkpoint.py text-encoder OUT    a Qwen2.5-VL text encoder with the tokenizer of --tokenizer beside it
     random_checkpoint.py embeddings OUT      OUT: a safetensors file with the tensor prompt_embeds
 
@@ -19,13 +21,8 @@ import shutil
 import torch
 from safetensors.torch import save_file
 
-from random_shapes import cosmos_transformer, qwen_vl_text, wan_vae
-
-LATENT_CHANNELS = 16
-LATENTS_MEAN = [-0.7571, -0.7089, -0.9113, 0.1075, -0.1745, 0.9653, -0.1517, 1.5508,
-                0.4134, -0.0715, 0.5517, -0.3632, -0.1922, -0.9497, 0.2503, -0.2921]
-LATENTS_STD = [2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708, 2.6052, 2.0743,
-               3.2687, 2.1526, 2.8652, 1.5579, 1.6382, 1.1253, 2.8251, 1.9160]
+from network_configs import LATENT_CHANNELS, qwen_image_config, qwen_image_vae_config, wan_vae_config
+from random_shapes import cosmos_transformer, qwen_image_transformer, qwen_vl_text, wan_vae
 
 
 def random_values(name, shape, dtype, generator):
@@ -98,15 +95,22 @@ def transformer(a):
     write_folder(a.out, "diffusion_pytorch_model.safetensors", tensors, config)
 
 
-def vae(a):
-    config = {
-        "_class_name": "AutoencoderKLWan", "base_dim": a.base_dim, "z_dim": LATENT_CHANNELS, "dim_mult": [1, 2, 4, 4],
-        "num_res_blocks": 2, "attn_scales": [], "temperal_downsample": [False, True, True], "dropout": 0.0,
-        "latents_mean": LATENTS_MEAN, "latents_std": LATENTS_STD, "is_residual": False, "in_channels": 3,
-        "out_channels": 3, "patch_size": None, "scale_factor_temporal": 4, "scale_factor_spatial": 8,
-    }
+def vae(a, config=wan_vae_config):
     entries = [(name, shape) for _, name, shape in wan_vae(a.base_dim, LATENT_CHANNELS)]
-    write_folder(a.out, "diffusion_pytorch_model.safetensors", fill(entries, torch.float32, a.seed), config)
+    tensors = fill(entries, torch.float32, a.seed)
+    write_folder(a.out, "diffusion_pytorch_model.safetensors", tensors, config(a.base_dim))
+
+
+def qwen_image(a):
+    config = qwen_image_config(a.heads, a.blocks, a.text_width)
+    head_dim = config["attention_head_dim"]
+    entries = qwen_image_transformer(a.heads * head_dim, head_dim, a.blocks, a.text_width, config["in_channels"])
+    tensors = fill(entries, torch.bfloat16, a.seed)
+    write_folder(a.out, "diffusion_pytorch_model.safetensors", tensors, config)
+
+
+def qwen_image_vae(a):
+    vae(a, qwen_image_vae_config)
 
 
 def text_encoder(a):
@@ -146,14 +150,18 @@ def parse_arguments():
 
     top = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     kinds = top.add_subparsers(required=True)
-    for write in (official, transformer, vae, text_encoder, embeddings):
+    for write in (official, transformer, vae, qwen_image, qwen_image_vae, text_encoder, embeddings):
         parser = kinds.add_parser(write.__name__.replace("_", "-"), help=(write.__doc__ or "").split("\n")[0])
         parser.set_defaults(write=write)
         parser.add_argument("out")
         add(parser, "seed", 0, "of the values")
         if write in (official, transformer):
             transformer_options(parser)
-        if write in (official, vae):
+        if write is qwen_image:
+            add(parser, "heads", 24, "attention heads of 128")
+            add(parser, "blocks", 60, "transformer blocks")
+            add(parser, "text-width", 3584, "width that the text encoder gives")
+        if write in (official, vae, qwen_image_vae):
             add(parser, "base-dim", 96, "channels of the VAE's first level")
         if write is text_encoder:
             add(parser, "hidden", 3584, "width of the residual stream")

@@ -1,5 +1,5 @@
 """Names and shapes of the published networks' tensors: spelled once as the official files and once as diffusers
-spells them. (spec cosmos-predict2.5 §3.2, §8.5; qwen2.5-vl-text §6)"""
+spells them. (spec cosmos-predict2.5 §3.2, §8.5; qwen2.5-vl-text §6, §7.3; qwen-image §3)"""
 
 
 def cosmos_transformer(width, head_dim, blocks, mlp_width, rank, text_width, text_input, latent_channels):
@@ -27,6 +27,11 @@ def cosmos_transformer(width, head_dim, blocks, mlp_width, rank, text_width, tex
     yield "final_layer.adaln_modulation.1.weight", "norm_out.linear_1.weight", (rank, width)
     yield "final_layer.adaln_modulation.2.weight", "norm_out.linear_2.weight", (2 * width, rank)
     yield "final_layer.linear.weight", "proj_out.weight", (latent_channels * patch, width)
+
+
+def _linear(name, outputs, inputs):
+    yield f"{name}.weight", (outputs, inputs)
+    yield f"{name}.bias", (outputs,)
 
 
 def _conv(official, diffusers, *shape):
@@ -92,19 +97,56 @@ def wan_vae(base, latent_channels, multiples=(1, 2, 4, 4), temporal=(False, True
     yield from _head("decoder", 3, widths[0])
 
 
-def qwen_vl_text(hidden, layers, heads, head_dim, inner, vocabulary):
+def qwen_vl_text(hidden, layers, heads, head_dim, inner, vocabulary, key_heads=None):
     """(name, shape) of the text decoder of Qwen2.5-VL, as its first releases spell them."""
-    inside = heads * head_dim
+    inside, keys = heads * head_dim, (key_heads or heads) * head_dim
     yield "model.embed_tokens.weight", (vocabulary, hidden)
     for i in range(layers):
         layer = f"model.layers.{i}"
         yield f"{layer}.input_layernorm.weight", (hidden,)
-        for letter in "qkv":
-            yield f"{layer}.self_attn.{letter}_proj.weight", (inside, hidden)
-            yield f"{layer}.self_attn.{letter}_proj.bias", (inside,)
+        for letter, outputs in (("q", inside), ("k", keys), ("v", keys)):
+            yield from _linear(f"{layer}.self_attn.{letter}_proj", outputs, hidden)
         yield f"{layer}.self_attn.o_proj.weight", (hidden, inside)
         yield f"{layer}.post_attention_layernorm.weight", (hidden,)
         yield f"{layer}.mlp.gate_proj.weight", (inner, hidden)
         yield f"{layer}.mlp.up_proj.weight", (inner, hidden)
         yield f"{layer}.mlp.down_proj.weight", (hidden, inner)
     yield "model.norm.weight", (hidden,)
+
+
+def qwen_vl_vision(hidden, blocks, inner, outputs, patch, frames, merge):
+    """(name, shape) of its vision tower."""
+    yield "visual.patch_embed.proj.weight", (hidden, 3, frames, patch, patch)
+    for i in range(blocks):
+        block = f"visual.blocks.{i}"
+        yield f"{block}.norm1.weight", (hidden,)
+        yield f"{block}.norm2.weight", (hidden,)
+        yield from _linear(f"{block}.attn.qkv", 3 * hidden, hidden)
+        yield from _linear(f"{block}.attn.proj", hidden, hidden)
+        yield from _linear(f"{block}.mlp.gate_proj", inner, hidden)
+        yield from _linear(f"{block}.mlp.up_proj", inner, hidden)
+        yield from _linear(f"{block}.mlp.down_proj", hidden, inner)
+    yield "visual.merger.ln_q.weight", (hidden,)
+    yield from _linear("visual.merger.mlp.0", merge * merge * hidden, merge * merge * hidden)
+    yield from _linear("visual.merger.mlp.2", outputs, merge * merge * hidden)
+
+
+def qwen_image_transformer(width, head_dim, blocks, text_width, token_channels):
+    """(name, shape) of every tensor of the Qwen-Image transformer."""
+    yield from _linear("img_in", width, token_channels)
+    yield "txt_norm.weight", (text_width,)
+    yield from _linear("txt_in", width, text_width)
+    yield from _linear("time_text_embed.timestep_embedder.linear_1", width, 256)
+    yield from _linear("time_text_embed.timestep_embedder.linear_2", width, width)
+    for i in range(blocks):
+        block = f"transformer_blocks.{i}"
+        for part in ("to_q", "to_k", "to_v", "to_out.0", "add_q_proj", "add_k_proj", "add_v_proj", "to_add_out"):
+            yield from _linear(f"{block}.attn.{part}", width, width)
+        for norm in ("norm_q", "norm_k", "norm_added_q", "norm_added_k"):
+            yield f"{block}.attn.{norm}.weight", (head_dim,)
+        for stream in ("img", "txt"):
+            yield from _linear(f"{block}.{stream}_mod.1", 6 * width, width)
+            yield from _linear(f"{block}.{stream}_mlp.net.0.proj", 4 * width, width)
+            yield from _linear(f"{block}.{stream}_mlp.net.2", width, 4 * width)
+    yield from _linear("norm_out.linear", 2 * width, width)
+    yield from _linear("proj_out", token_channels, width)

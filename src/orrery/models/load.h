@@ -15,6 +15,14 @@ W load(weights::TensorMap tensors, const Config& config, at::ScalarType dtype, w
   return w;
 }
 
+/// Checks that the tensors fit the configuration, from their headers alone. Errors as weights::Loader.
+template <class W, class Config>
+void check(weights::TensorMap tensors, const Config& config, const std::string& origin,
+           weights::Loader::Spelling spelling = {}) {
+  (void)load<W>(std::move(tensors), config, at::kFloat, weights::Storage::kUnread, origin,
+                std::move(spelling));
+}
+
 /// Counts what a configuration asks for; reads nothing.
 template <class W, class Config>
 weights::Sizer size_of(const Config& config) {

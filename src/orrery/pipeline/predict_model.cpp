@@ -90,7 +90,8 @@ PredictModel open_predict_model(const config::Settings& settings, at::ScalarType
     m.adapted = file;
   }
   // Every name and shape is checked now; the weights are opened again when they are needed.
-  (void)read_transformer(m, std::move(file));
+  check<cosmos::TransformerWeights>(std::move(file.tensors), m.config, m.layout.transformer,
+                                    std::move(file.spelling));
   open_vae(m, m.config.latent_channels);
   m.limits = limits_of(m);
   m.mark_files(

@@ -92,7 +92,8 @@ QwenImageModel open_qwen_image_model(const config::Settings& settings, at::Scala
     m.adapted = file;
   }
   // Every name and shape is checked now; the weights are opened again when they are needed.
-  (void)read_transformer(m, std::move(file));
+  check<qwen_image::TransformerWeights>(std::move(file.tensors), m.config, m.layout.transformer,
+                                        std::move(file.spelling));
   open_vae(m, m.config.latent_channels);
   if (m.layout.scheduler.empty())
     throw Error(ErrorKind::kCheckpoint, "no scheduler/scheduler_config.json beside " + m.layout.transformer,

@@ -154,7 +154,8 @@ TransferModel open_transfer_model(const config::Settings& settings, at::ScalarTy
   m.text_input_width = m.config.base.text_input_width;
   m.mark(file.tensors);
   // Every name and shape is checked now; the weights are opened again when they are needed.
-  (void)read_transformer(m, std::move(file));
+  check<cosmos_transfer::TransformerWeights>(std::move(file.tensors), m.config, m.layout.transformer,
+                                             std::move(file.spelling));
   open_vae(m, m.config.base.latent_channels);
   m.limits = limits_of(m);
   const bool is_official = m.layout.kind == Layout::Kind::kOfficial;

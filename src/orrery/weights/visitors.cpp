@@ -41,6 +41,7 @@ void Loader::tensor(const std::string& name, Tensor& t, const Shape& shape) {
   if (!stored.is_floating_point())
     return misshaped_.push_back(
         concat(spelled(name), " (expected floating point, found ", c10::toString(stored.scalar_type()), ")"));
+  if (storage_ == Storage::kUnread) return;
   // Once the checkpoint is known to be refused, converting the rest would waste minutes.
   if (missing_.empty() && misshaped_.empty()) t = prepared(stored);
 }

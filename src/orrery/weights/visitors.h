@@ -14,6 +14,7 @@ namespace orrery::weights {
 enum class Storage {
   kMapped,   // matrices (two dimensions or more) stay in the file, in its dtype; vectors are converted
   kWidened,  // every tensor is converted to the compute dtype, once
+  kUnread,   // names, shapes and types are checked, from headers alone; every tensor stays undefined
 };
 
 /// Gives a weight struct the tensors of a checkpoint:
