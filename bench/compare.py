@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 # Bars of speed; a case without one is there to be looked at.
-END_TO_END, FORWARD, AUTOENCODER = 1.5, 1.3, 1.5
+END_TO_END, FORWARD, QWEN_FORWARD, AUTOENCODER = 1.5, 1.3, 1.15, 1.5
 # How far results may differ, as largest difference over the root mean square: float32 sums in another order; over
 # 35 steps a thousandth. In bfloat16 ours may be twice as far from diffusers' float32 result as diffusers' own is.
 FLOAT32, MANY_STEPS, BFLOAT16 = 2e-5, 1e-3, 2.0
@@ -103,7 +103,7 @@ HEADER = (f"{'':42}{'dtype':10}{'diffusers':>11}{'orrery':>11}{'faster':>9}{'bar
 
 def line(row):
     seconds, peak = row["seconds"], row["peak_bytes"]
-    bar = f"{row['bar']:.1f}x" if row["bar"] else "-"
+    bar = f"{row['bar']:g}x" if row["bar"] else "-"
     text = (f"{row['title']:42}{row['dtype']:10}{seconds['diffusers']:>9.3f} s{seconds['orrery']:>9.3f} s"
             f"{row['speedup']:>8.2f}x{bar:>7}{peak['diffusers'] / 1e6:>13.0f} MB{peak['orrery'] / 1e6:>10.0f} MB"
             f"{row['error']:>10.1e}")
@@ -180,7 +180,31 @@ def autoencoder(compare, options):
                                bar=AUTOENCODER)
 
 
-CASES = {"generate": end_to_end, "forward": forward, "vae": autoencoder}
+def qwen_forward(compare, options):
+    """Joint attention changes the text in every block, so all that can be known beforehand is the modulation."""
+    model = random_model(options, "qwen-image", "--heads", "8", "--blocks", "4", "--text-width", "512")
+    generator = torch.Generator().manual_seed(4)
+    inputs = write_inputs(options, "qwen-forward", latents=torch.randn(32, 32, 64, generator=generator),
+                          embeds=torch.randn(64, 512, generator=generator), sigma=torch.tensor([0.7]))
+    for dtype in options.dtypes:
+        yield compare.case("Qwen-Image forward, modulation known", "qwen_forward", "forward", model, inputs, dtype,
+                           bar=QWEN_FORWARD)
+        yield compare.case("Qwen-Image forward, time new", "qwen_forward", "time+forward", model, inputs, dtype)
+
+
+def qwen_autoencoder(compare, options):
+    model = random_model(options, "qwen-image-vae")
+    generator = torch.Generator().manual_seed(5)
+    inputs = write_inputs(options, "qwen-autoencoder", latents=torch.randn(16, 1, 64, 64, generator=generator),
+                          pixels=torch.rand(3, 1, 512, 512, generator=generator) * 2 - 1)
+    for dtype in options.dtypes:
+        for operation in ("decode", "encode"):
+            yield compare.case(f"Qwen-Image VAE {operation}, 512x512", "autoencoder-qwen", operation, model, inputs,
+                               dtype, bar=AUTOENCODER)
+
+
+CASES = {"generate": end_to_end, "forward": forward, "vae": autoencoder, "qwen-forward": qwen_forward,
+         "qwen-vae": qwen_autoencoder}
 
 
 def machine_dtypes():

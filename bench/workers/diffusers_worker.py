@@ -1,6 +1,8 @@
 """diffusers' side of bench/compare. Speaks the protocol of worker.h.
 
-    diffusers_worker.py generate|forward|forward-scalar-time|autoencoder MODEL INPUT DTYPE THREADS
+    diffusers_worker.py PROGRAM MODEL INPUT DTYPE THREADS
+
+PROGRAM: generate, forward, forward-scalar-time, qwen_forward, autoencoder or autoencoder-qwen.
 """
 import json
 import sys
@@ -12,7 +14,8 @@ from safetensors.torch import load_file, save_file
 import any_torchvision  # noqa: F401  before diffusers
 import diffusers
 import transformers
-from diffusers import AutoencoderKLWan, Cosmos2_5_PredictBasePipeline, CosmosTransformer3DModel
+from diffusers import (AutoencoderKLQwenImage, AutoencoderKLWan, Cosmos2_5_PredictBasePipeline,
+                       CosmosTransformer3DModel, QwenImageTransformer2DModel)
 
 
 def peak_bytes():
@@ -79,12 +82,30 @@ def forward_scalar_time(model, path, dtype):
     return forward(model, path, dtype, time_per_frame=False)
 
 
-def autoencoder(model, path, dtype):
-    vae = AutoencoderKLWan.from_pretrained(model, dtype=dtype, local_files_only=True).eval()
+def qwen_forward(model, path, dtype):
+    transformer = QwenImageTransformer2DModel.from_pretrained(model, dtype=dtype, local_files_only=True).eval()
+    given = load_file(path)
+    latents, embeds, sigma = given["latents"].to(dtype), given["embeds"].to(dtype)[None], given["sigma"]
+    rows, columns, _ = latents.shape
+    packed = latents.flatten(0, 1)[None]
+
+    def run():
+        return transformer(hidden_states=packed, encoder_hidden_states=embeds, timestep=sigma,
+                           img_shapes=[[(1, rows, columns)]], return_dict=False)[0][0]
+
+    return {"forward": run, "time+forward": run}
+
+
+def autoencoder(model, path, dtype, vae_class=AutoencoderKLWan):
+    vae = vae_class.from_pretrained(model, dtype=dtype, local_files_only=True).eval()
     given = load_file(path)
     latents, pixels = given["latents"].to(dtype)[None], given["pixels"].to(dtype)[None]
     return {"decode": lambda: vae.decode(latents, return_dict=False)[0][0],
             "encode": lambda: vae.encode(pixels).latent_dist.mode()[0]}
+
+
+def autoencoder_qwen(model, path, dtype):
+    return autoencoder(model, path, dtype, AutoencoderKLQwenImage)
 
 
 def answer(**values):
