@@ -137,6 +137,19 @@ TEST_F(FindModel, TheLargeModelTakesTheSmallOnesVaeAndThePreTrainedSwitches) {
   EXPECT_EQ(settings.variant, Variant::kPreTrained);
 }
 
+TEST_F(FindModel, ControlBranchesOfATransferModel) {
+  const char* edge = "general/edge/61f5694b-0ad5-4ecd-8ad7-c8545627d125_ema_bf16.pt";
+  const fs::path transfer = download("models--nvidia--Cosmos-Transfer2.5-2B", "main", "t1",
+                                     {edge, "general/blur/ba2f44f2-c726-4fe7-949f-597069d9b91c_ema_bf16.pt"});
+  const fs::path predict = download("models--nvidia--Cosmos-Predict2.5-2B", "main", "p1", {"tokenizer.pth"});
+  download("models--nvidia--Cosmos-Reason1-7B", "main", "r1", {"config.json"});
+  EXPECT_EQ(find("edge").model, (transfer / edge).string());
+  EXPECT_THAT(refusal("depth"), HasSubstr("hf download nvidia/Cosmos-Transfer2.5-2B general/depth/626e6618"));
+  const auto all = find("nvidia/Cosmos-Transfer2.5-2B");
+  EXPECT_EQ(all.model, transfer.string()) << "the samples choose";
+  EXPECT_EQ(all.vae, (predict / "tokenizer.pth").string());
+}
+
 TEST_F(FindModel, WhatTheUserNamesWins) {
   write(root_ / "mine.pt"), write(root_ / "vae.pth"), write(root_ / "reason/config.json");
   Settings settings;

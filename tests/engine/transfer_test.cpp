@@ -58,6 +58,24 @@ class Transfer : public ::testing::Test {
     return settings;
   }
 
+  /// single(), but for an image context as wide as the golden picture encoder's features.
+  config::Settings styled() const {
+    const fs::path folder = temp_ / "styled", transformer = folder / "transformer";
+    fs::copy(*single().model, folder, fs::copy_options::recursive);
+    auto config = read_json(transformer / "config.json");
+    config["img_context_dim_in"] = kStyleWidth;
+    write_file(transformer / "config.json", config.dump());
+    const std::string file = transformer / "diffusion_pytorch_model.safetensors";
+    auto tensors = weights::open_safetensors(file);
+    auto& projection = tensors.at("img_context_proj.0.weight");
+    projection = at::randn({projection.size(0), kStyleWidth}).to(projection.scalar_type());
+    weights::write_safetensors(file, tensors);
+    config::Settings settings;
+    settings.model = folder;
+    return settings;
+  }
+  static constexpr int64_t kStyleWidth = 36;
+
   /// The four official files, laid out like the published repository.
   config::Settings multi(const std::vector<std::string>& controls = {}) const {
     const std::map<std::string, std::string> folders = {
@@ -206,6 +224,30 @@ TEST_F(Transfer, GuidedGenerationKeepsWhatTheMaskShows) {
   EXPECT_TRUE(fs::exists(temp_ / "out_mask_guided_generation.mkv"));
   r.guided_generation_mask = file("black.mkv", {5, 40, 72, std::vector<uint8_t>(5 * 40 * 72 * 3)});
   EXPECT_LE(max_abs_over_rms(latents(r, single(), ""), free), 1e-6) << "nothing to keep";
+}
+
+TEST_F(Transfer, AStylePictureCountsWhereTheModelLooksAtIt) {
+  auto r = request();
+  r.num_frames = r.chunk_size = 5;
+  auto settings = styled();
+  const auto plain = latents(r, settings, "");
+  media::write_image(temp_ / "style.png", moving_square(1, 30, 50));
+  r.image_context_path = temp_ / "style.png";
+  expect_error(ErrorKind::kCheckpoint, "--image-encoder",
+               [&] { Engine::open(settings, plan_of())->check(r); });
+  settings.image_encoder = golden_root() / "siglip2/image_encoder";
+  const auto styled = latents(r, settings, "");
+  EXPECT_GT(max_abs_over_rms(styled, plain), 1e-3);
+  EXPECT_TRUE(at::equal(latents(r, settings, "cfg2,u2"), styled));
+  r.image_context_path.reset(), r.context_frame_index = 2;
+  EXPECT_FALSE(at::equal(latents(r, settings, ""), styled)) << "another picture";
+
+  auto several = with_embeds(request());
+  several.num_frames = several.chunk_size = 5, several.depth = input_;
+  const auto two = multi({"edge", "depth"});
+  const auto without = latents(several, two, "");
+  several.context_frame_index = 2;
+  EXPECT_TRUE(at::equal(latents(several, two, ""), without)) << "only a warning";
 }
 
 TEST_F(Transfer, APictureIsAVideoOfOneFrame) {

@@ -16,8 +16,10 @@ namespace fs = std::filesystem;
 using config::Settings;
 using config::Variant;
 
-/// spec cosmos-predict2.5 §0, "Released checkpoints". 14B/post-trained runs with the switches of
-/// pre-training.
+constexpr const char* kTransferRepository = "nvidia/Cosmos-Transfer2.5-2B";
+
+/// spec cosmos-predict2.5 §0, "Released checkpoints", and cosmos-transfer2.5 §1.4. 14B/post-trained runs with
+/// the switches of pre-training.
 struct Official {
   const char* name;
   const char* repository;
@@ -33,6 +35,14 @@ constexpr Official kOfficial[] = {
      "base/post-trained/e21d2a49-4747-44c8-ba44-9f6f9243715f_ema_bf16.pt", Variant::kPreTrained},
     {"14B/pre-trained", "nvidia/Cosmos-Predict2.5-14B",
      "base/pre-trained/54937b8c-29de-4f04-862c-e67b04ec41e8_ema_bf16.pt", Variant::kPreTrained},
+    {"edge", kTransferRepository, "general/edge/61f5694b-0ad5-4ecd-8ad7-c8545627d125_ema_bf16.pt",
+     Variant::kPreTrained},
+    {"vis", kTransferRepository, "general/blur/ba2f44f2-c726-4fe7-949f-597069d9b91c_ema_bf16.pt",
+     Variant::kPreTrained},
+    {"depth", kTransferRepository, "general/depth/626e6618-bfcd-4d9a-a077-1409e2ce353f_ema_bf16.pt",
+     Variant::kPreTrained},
+    {"seg", kTransferRepository, "general/seg/5136ef49-6d8d-42e8-8abf-7dac722a304a_ema_bf16.pt",
+     Variant::kPreTrained},
 };
 constexpr const char* kDefaultOfficial = "2B/post-trained";
 constexpr const char* kVaeRepository = "nvidia/Cosmos-Predict2.5-2B";
@@ -126,8 +136,12 @@ Settings published_model(Settings settings, const std::string& hub, bool needs_t
     }
     if (!folder) continue;
     for (const Official& official : kOfficial)
-      if (repository == official.repository && fs::exists(*folder / official.file, error))
-        return official_model(std::move(settings), official, hub, needs_text);
+      if (repository == official.repository && fs::exists(*folder / official.file, error)) {
+        settings = official_model(std::move(settings), official, hub, needs_text);
+        // The samples choose among its control branches.
+        if (repository == kTransferRepository) settings.model = folder->string();
+        return settings;
+      }
   }
   const std::string& revision = revisions.front();
   not_cached(name, hub,

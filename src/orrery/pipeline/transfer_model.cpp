@@ -3,9 +3,13 @@
 #include <algorithm>
 
 #include "orrery/base/error.h"
+#include "orrery/base/log.h"
 #include "orrery/base/text.h"
 #include "orrery/config/controls.h"
+#include "orrery/media/read.h"
 #include "orrery/models/load.h"
+#include "orrery/models/siglip/model.h"
+#include "orrery/pipeline/transfer_input.h"
 #include "orrery/weights/names.h"
 #include "orrery/weights/source.h"
 
@@ -103,6 +107,25 @@ cosmos_transfer::TransformerWeights read_transformer(const TransferModel& m, Net
                                                    m.layout.transformer, std::move(file.spelling));
 }
 
+bool has_style(const TransferModel& m, const config::Request& r) {
+  return m.config.base.image_width > 0 && (r.image_context_path || r.context_frame_index);
+}
+
+siglip::Model open_image_encoder(const TransferModel& m, weights::Storage storage) {
+  const auto& folder = m.layout.image_encoder;
+  if (folder.empty())
+    throw Error(
+        ErrorKind::kCheckpoint,
+        "this checkpoint has no picture encoder beside it, which a style picture needs: name a SigLIP2 "
+        "folder with --image-encoder",
+        "missing_file");
+  auto model = siglip::open_model(folder, m.dtype, storage);
+  if (model.config.width != m.config.base.image_input_width)
+    fail(ErrorKind::kCheckpoint, folder, ": features of width ", model.config.width,
+         "; the transformer takes ", m.config.base.image_input_width);
+  return model;
+}
+
 config::Limits limits_of(const TransferModel& m) {
   config::Limits limits;
   limits.modes = {config::Mode::kTransfer};
@@ -164,6 +187,22 @@ TransferModel open_transfer_model(const config::Settings& settings, at::ScalarTy
   if (!is_official && !m.layout.scheduler.empty()) m.scheduler = read_scheduler_config(m.layout.scheduler);
   m.limits.defaults = recommended(m.layout.recommended, defaults(is_official));
   return m;
+}
+
+void check_style(const TransferModel& m, const config::Request& r) {
+  if (has_style(m, r)) (void)open_image_encoder(m, weights::Storage::kUnread);
+}
+
+Tensor style_of(const TransferModel& m, const config::Request& r) {
+  if (!has_style(m, r)) {
+    if (r.image_context_path || r.context_frame_index)
+      log::warn("this model does not look at style pictures: the one that is given has no effect");
+    return {};
+  }
+  const auto picture = r.image_context_path
+                           ? media::read_frames(*r.image_context_path, media::Selection::first(1))
+                           : input_frame(r, *r.context_frame_index);
+  return siglip::features(open_image_encoder(m, weights::Storage::kMapped), picture, *r.height, *r.width);
 }
 
 void load_weights(TransferModel& m, config::WeightStorage storage) {

@@ -40,6 +40,14 @@ struct TransferModel : CosmosCheckpoint {
 /// if it names none.
 TransferModel open_transfer_model(const config::Settings& settings, at::ScalarType dtype);
 
+/// What a request's style picture becomes (§2.4), [tokens, width], or nothing without one. Says in a warning
+/// that a model of several controls does not look at it (§11 U8). Errors of siglip::open_model; checkpoint,
+/// if there is no picture encoder; request, if the picture is none.
+Tensor style_of(const TransferModel& model, const config::Request& request);
+
+/// Refuses a request whose style picture could not be seen; opens headers only.
+void check_style(const TransferModel& model, const config::Request& request);
+
 /// As those of PredictModel. Every request encodes.
 void load_weights(TransferModel& model, config::WeightStorage storage);
 

@@ -136,6 +136,7 @@ class Transfer final : public Pipeline {
   Given read_given(Request& request) const override {
     for (const auto& control : config::controls_of(request)) (void)model_.branch(control.name);
     fit_to_input(request);
+    check_style(model_, request);
     return {};
   }
 
@@ -153,7 +154,8 @@ class Transfer final : public Pipeline {
         *chunks = ChunkStore(chunk_folder(request.output.value()), record(model_, request),
                              request.resume.value_or(false));
     });
-    Media media = transfer(model_, model_.reference(request), team, request, Tensor(), *chunks, hooks);
+    Media media =
+        transfer(model_, model_.reference(request), team, request, style_of(model_, request), *chunks, hooks);
     if (keeps) {
       media.films = Films(request, chunks).all();
       media.written = [chunks] { chunks->clear(); };
