@@ -86,12 +86,12 @@ struct Specification {
   const qwen_image::TransformerConfig& config;
   const qwen_image::TransformerWeights& weights;
 
-  /// SiLU of the time's embedding (§2.3), whose angles are float32 by definition.
+  /// SiLU of the time's embedding (§2.3), whose frequencies and angles are float32 by definition.
   Tensor conditioning(float sigma) const {
     std::vector<float> sinusoid;
     for (const bool sine : {false, true})
       for (int k = 0; k < 128; ++k) {
-        const auto frequency = static_cast<float>(std::exp(-std::log(1e4) * k / 128));
+        const float frequency = std::exp(static_cast<float>(k) * static_cast<float>(-std::log(1e4)) / 128);
         const float angle = 1000 * (sigma * frequency);
         sinusoid.push_back(sine ? std::sin(angle) : std::cos(angle));
       }

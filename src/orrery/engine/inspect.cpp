@@ -72,6 +72,8 @@ std::string as_text(const Json& json) {
   out += lines_of("transformer", t,
                   concat(", ", t["blocks"], " blocks of ", t["width"], " (", t["heads"], " heads x ",
                          t["head_dim"], ")"));
+  for (const auto& [name, part] : json.items())
+    if (name.starts_with("control")) out += lines_of(name, part, concat(", ", part["blocks"], " blocks"));
   out += lines_of("VAE", json["vae"], "");
   const auto layers = [&](const char* part) {
     return concat(", ", json[part]["layers"], " layers of ", json[part]["width"]);

@@ -20,8 +20,9 @@ struct Hooks {
   bool keeps_chunks = false;
 
   /// Sees what a run computes on its way, under names that are the same on any plan: "text", "negative text",
-  /// "block N" and "negative block N" of the first step's first kObservedBlocks, "step N", "pixels N". With
-  /// ranks that are processes, all of them observe or none; those other than rank 0's see parts only.
+  /// "block N" and "negative block N" of the first step's first kObservedBlocks, "step N", "pixels N"; "chunk
+  /// K " before them in a later chunk of a Transfer. With ranks that are processes, all of them observe or
+  /// none; those other than rank 0's see parts only.
   std::function<void(const std::string& what, const Tensor& value)> observe = {};
   static constexpr int64_t kObservedBlocks = 3;
 

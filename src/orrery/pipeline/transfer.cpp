@@ -237,7 +237,14 @@ int64_t finished(const Job& job, const ChunkStore& done) {
 
 Media transfer(const TransferModel& model, const TransferReference& rules, const parallel::Team& team,
                const config::Request& request, const Tensor& style, ChunkStore& done, const Hooks& hooks) {
-  Job job{begin_run(model, rules.cosmos, team, request, hooks), model, rules, style, chunks_of(request)};
+  // Every chunk has steps and blocks of its own.
+  int64_t k = 0;
+  Hooks watching = hooks;
+  if (hooks.observe)
+    watching.observe = [&](const std::string& what, const Tensor& value) {
+      hooks.observe(k == 0 ? what : concat("chunk ", k + 1, " ", what), value);
+    };
+  Job job{begin_run(model, rules.cosmos, team, request, watching), model, rules, style, chunks_of(request)};
   const bool keeps = team.leads();
   Media media;
   Noise noise(job);
@@ -245,7 +252,7 @@ Media transfer(const TransferModel& model, const TransferReference& rules, const
                       rules.mirrored ? sample::ChunkPadding::kMirror : sample::ChunkPadding::kRepeatLast);
   const int64_t made = finished(job, done), chunks = std::ssize(job.plan.chunks);
   Tensor before;
-  for (int64_t k = 0; k < chunks; ++k) {
+  for (; k < chunks; ++k) {
     const auto start = noise.next();
     const auto& chunk = job.plan.chunks[static_cast<size_t>(k)];
     if (k >= made) {

@@ -32,11 +32,6 @@ media::Frames computed(const config::ControlRequest& control, const media::Frame
                                 : media::blur(input, media::blur_preset(preset));
 }
 
-media::Size size_of_input(const Request& r, const media::Info& info) {
-  if (r.width && r.height) return {*r.height, *r.width};
-  return media::model_size(r.resolution.value(), info.height, info.width);
-}
-
 /// A control of another shape or rate than the input is a mistake that the reference finds deep inside.
 void check_control(const Request& r, const std::string& control, const std::string& path,
                    const media::Info& input) {
@@ -83,10 +78,20 @@ void check_preset(const config::ControlRequest& control) {
 
 }  // namespace
 
+void fit_size(Request& r) {
+  if (r.width && r.height) return;
+  int64_t height = 9, width = 16;
+  if (r.video || !r.images.empty()) {
+    const media::Info info = media::probe(input_path(r));
+    height = info.height, width = info.width;
+  }
+  const auto size = media::model_size(r.resolution.value(), height, width);
+  r.width = size.width, r.height = size.height;
+}
+
 void fit_to_input(Request& r) {
   const media::Info info = media::probe(input_path(r));
-  const auto size = size_of_input(r, info);
-  r.width = size.width, r.height = size.height;
+  fit_size(r);
   const int64_t limit = std::min(r.num_frames.value_or(sample::kMaxInputFrames), sample::kMaxInputFrames);
   r.num_frames = sample::used_frames(media::count_frames(input_path(r), limit), limit);
   if (r.chunk_size == 1) r.num_frames = 1;

@@ -19,6 +19,9 @@ namespace orrery::pipeline {
 /// request.
 void fit_to_input(config::Request& request);
 
+/// The size alone: that of the input's shape, of a wide one if there is no input yet.
+void fit_size(config::Request& request);
+
 /// The chunks of a request behind fit_to_input.
 sample::ChunkPlan chunks_of(const config::Request& request);
 

@@ -16,9 +16,6 @@
 namespace orrery::pipeline {
 namespace {
 
-// A ControlNet whose kind nobody tells follows whatever control it is given.
-constexpr const char* kAnyControl = "control";
-
 // Of our own wording; the reference's paragraph is theirs (spec cosmos-transfer2.5 §5.3).
 constexpr const char* kNegativePrompt =
     "A video that looks like an old computer game: simple shapes, flat textures, plastic surfaces, wrong "
@@ -133,6 +130,7 @@ config::Limits limits_of(const TransferModel& m) {
     if (name != kAnyControl) limits.controls.push_back(name);
   limits.spatial_multiple = m.vae_config.spatial_factor() * m.config.base.patch;
   limits.temporal_multiple = m.vae_config.temporal_factor();
+  limits.max_frames = sample::kMaxInputFrames;
   limits.max_height = m.config.base.max_size[1] * m.vae_config.spatial_factor();
   limits.max_width = m.config.base.max_size[2] * m.vae_config.spatial_factor();
   return limits;

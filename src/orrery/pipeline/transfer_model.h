@@ -16,6 +16,9 @@ struct TransferReference {
   bool carries_bytes;  // a chunk begins with the last frames as 8 bits; else as they were decoded
 };
 
+/// The branch of a ControlNet whose kind nobody tells: it follows whatever control it is given.
+inline constexpr const char* kAnyControl = "control";
+
 /// A Cosmos-Transfer2.5 checkpoint, opened with one control branch or several: everything but the text
 /// encoder and the picture encoder, which are opened when a request needs them. Const and safe to share
 /// between threads.

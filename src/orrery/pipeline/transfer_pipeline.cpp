@@ -109,15 +109,20 @@ class Transfer final : public Pipeline {
   std::vector<Part> parts() const override {
     const auto& c = model_.config;
     std::vector<Part> parts = {
-        {"transformer", model_.layout.transformer, size_of<cosmos_transfer::TransformerWeights>(c)},
+        {"transformer", model_.layout.transformer, size_of<cosmos::TransformerWeights>(c.base)},
         {"vae", model_.layout.vae, size_of<wan_vae::Weights>(model_.vae_config)}};
     parts[0].facts = {{"blocks", c.base.layers},
-                      {"control_branches", std::ssize(c.branches)},
-                      {"control_blocks", c.control_blocks},
                       {"width", c.base.width()},
                       {"heads", c.base.heads},
                       {"head_dim", c.base.head_dim},
                       {"text_features", c.base.text_input_width}};
+    const bool own_files =
+        model_.layout.kind == Layout::Kind::kDiffusers;  // an official file has the base, too
+    for (const auto& control : model_.layout.controls)
+      parts.push_back({control.name == kAnyControl ? control.name : "control " + control.name,
+                       own_files ? control.path : "",
+                       size_of<cosmos_transfer::Branch>(c),
+                       {{"blocks", c.control_blocks}}});
     if (auto text = text_encoder_part(model_)) parts.push_back(std::move(*text));
     return parts;
   }
@@ -125,8 +130,9 @@ class Transfer final : public Pipeline {
   std::string sigmas() const override { return model_.scheduler.karras ? "karras" : "linear"; }
 
   Work work(const Request& request) const override {
-    const int64_t frames = std::min(request.num_frames.value_or(*request.chunk_size), *request.chunk_size);
-    Work w = cosmos_work(model_, model_.config.base, request, std::max(frames, *request.chunk_size),
+    Request sized = request;
+    fit_size(sized);
+    Work w = cosmos_work(model_, model_.config.base, sized, *request.chunk_size,
                          model_.reference(request).cosmos.skip_guidance_up_to);
     w.blocks += std::ssize(config::controls_of(request)) * model_.config.control_blocks;
     w.weight_bytes = size_of<cosmos_transfer::TransformerWeights>(model_.config).bytes(model_.dtype);

@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 
 // Far beyond any model. What is multiplied with each other has the lower limits, and the patches decide how
 // much is allocated.
-constexpr int64_t kMost = int64_t{1} << 20, kLargestPatch = 256, kMostPatches = 4096;
+constexpr int64_t kMost = int64_t{1} << 20, kLargestPatch = 256, kMostPatches = 4096, kMostLayers = 1024;
 
 /// A count in an object of the file at `path`; an absent or null one is `otherwise`.
 int64_t count(const std::string& path, const Json& object, const char* name, int64_t otherwise,
@@ -33,7 +33,7 @@ void read_tower(const JsonConfig& file, Config& c) {
     fail(ErrorKind::kCheckpoint, path, ": has no vision_config; expected a SigLIP2 checkpoint");
   c.width = count(path, vision, "hidden_size", c.width);
   c.mlp_width = count(path, vision, "intermediate_size", c.mlp_width);
-  c.layers = count(path, vision, "num_hidden_layers", c.layers);
+  c.layers = count(path, vision, "num_hidden_layers", c.layers, kMostLayers);
   c.heads = count(path, vision, "num_attention_heads", c.heads);
   c.patch = count(path, vision, "patch_size", c.patch, kLargestPatch);
   const int64_t positions = count(path, vision, "num_patches", c.table_side * c.table_side);
