@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 # Bars of speed; a case without one is there to be looked at.
-END_TO_END, FORWARD, QWEN_FORWARD, AUTOENCODER = 1.5, 1.3, 1.15, 1.5
+END_TO_END, FORWARD, TRANSFER_FORWARD, QWEN_FORWARD, AUTOENCODER = 1.5, 1.3, 1.15, 1.15, 1.5
 # How far results may differ, as largest difference over the root mean square: float32 sums in another order; over
 # 35 steps a thousandth. In bfloat16 ours may be twice as far from diffusers' float32 result as diffusers' own is.
 FLOAT32, MANY_STEPS, BFLOAT16 = 2e-5, 1e-3, 2.0
@@ -169,6 +169,22 @@ def forward(compare, options):
         yield compare.case("forward, one time, prompt known", "forward-scalar-time", "forward", model, inputs, dtype)
 
 
+def transfer_forward(compare, options):
+    """A control of weight 0 is left out: it should cost what no control costs. (diffusers is not given one.)"""
+    model = f"{options.work}/transfer"
+    if not os.path.exists(f"{model}/controlnet/config.json"):
+        subprocess.run([sys.executable, f"{HERE}/workers/random_transfer.py", model], check=True)
+    generator = torch.Generator().manual_seed(6)
+    inputs = write_inputs(options, "transfer-forward", latents=torch.randn(16, 5, 24, 40, generator=generator),
+                          hint=torch.randn(16, 5, 24, 40, generator=generator),
+                          embeds=torch.randn(512, 4096, generator=generator), sigma=torch.tensor([0.7]))
+    for dtype in options.dtypes:
+        for operation, title in (("forward", "one control"), ("weight-0", "one control of weight 0"),
+                                 ("alone", "no control")):
+            yield compare.case(f"Transfer forward, {title}", "transfer_forward", operation, model, inputs, dtype,
+                               bar=TRANSFER_FORWARD)
+
+
 def autoencoder(compare, options):
     model = random_model(options, "vae")
     generator = torch.Generator().manual_seed(3)
@@ -203,8 +219,8 @@ def qwen_autoencoder(compare, options):
                                dtype, bar=AUTOENCODER)
 
 
-CASES = {"generate": end_to_end, "forward": forward, "vae": autoencoder, "qwen-forward": qwen_forward,
-         "qwen-vae": qwen_autoencoder}
+CASES = {"generate": end_to_end, "forward": forward, "transfer-forward": transfer_forward, "vae": autoencoder,
+         "qwen-forward": qwen_forward, "qwen-vae": qwen_autoencoder}
 
 
 def machine_dtypes():

@@ -2,7 +2,7 @@
 
     diffusers_worker.py PROGRAM MODEL INPUT DTYPE THREADS
 
-PROGRAM: generate, forward, forward-scalar-time, qwen_forward, autoencoder or autoencoder-qwen.
+PROGRAM: generate, forward, forward-scalar-time, transfer_forward, qwen_forward, autoencoder or autoencoder-qwen.
 """
 import json
 import sys
@@ -15,7 +15,7 @@ import any_torchvision  # noqa: F401  before diffusers
 import diffusers
 import transformers
 from diffusers import (AutoencoderKLQwenImage, AutoencoderKLWan, Cosmos2_5_PredictBasePipeline,
-                       CosmosTransformer3DModel, QwenImageTransformer2DModel)
+                       CosmosControlNetModel, CosmosTransformer3DModel, QwenImageTransformer2DModel)
 
 
 def peak_bytes():
@@ -80,6 +80,26 @@ def forward(model, path, dtype, time_per_frame=True):
 
 def forward_scalar_time(model, path, dtype):
     return forward(model, path, dtype, time_per_frame=False)
+
+
+def transfer_forward(model, path, dtype):
+    options = dict(dtype=dtype, local_files_only=True)
+    transformer = CosmosTransformer3DModel.from_pretrained(f"{model}/transformer", **options).eval()
+    controlnet = CosmosControlNetModel.from_pretrained(f"{model}/controlnet", **options).eval()
+    given = load_file(path)
+    latents, hint, embeds = (given[name].to(dtype)[None] for name in ("latents", "hint", "embeds"))
+    _, _, frames, height, width = latents.shape
+    shared = dict(timestep=given["sigma"].expand(1, 1, frames, 1, 1), encoder_hidden_states=embeds,
+                  condition_mask=torch.zeros(1, 1, frames, height, width, dtype=dtype),
+                  padding_mask=torch.zeros(1, 1, 8 * height, 8 * width, dtype=dtype), return_dict=False)
+
+    def alone(hints=None):
+        return transformer(hidden_states=latents, block_controlnet_hidden_states=hints, **shared)[0][0]
+
+    def run():
+        return alone(controlnet(controls_latents=hint, latents=latents, conditioning_scale=1.0, **shared)[0])
+
+    return {"forward": run, "weight-0": alone, "alone": alone}
 
 
 def qwen_forward(model, path, dtype):
