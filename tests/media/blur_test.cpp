@@ -20,7 +20,6 @@ using orrery::testing::expect_error;
 using testing::flat;
 using testing::max_levels;
 using testing::photograph;
-using testing::slice;
 
 /// The bilateral filter's definition (spec cosmos-transfer2.5 §3.3), in float64.
 Frames bilateral(const Frames& in) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "orrery/media/frames.h"
+#include "orrery/media/stream.h"
 
 namespace orrery::media::testing {
 
@@ -28,11 +29,6 @@ inline Frames flat(int64_t count, int64_t height, int64_t width, uint8_t r, uint
   Frames out{count, height, width, {}};
   for (int64_t i = 0; i < count * height * width; ++i) out.rgb.insert(out.rgb.end(), {r, g, b});
   return out;
-}
-
-inline Frames slice(const Frames& frames, int64_t from, int64_t count) {
-  const auto begin = frames.rgb.begin() + from * frames.frame_bytes();
-  return {count, frames.height, frames.width, {begin, begin + count * frames.frame_bytes()}};
 }
 
 inline int max_levels(const Frames& a, const Frames& b) {

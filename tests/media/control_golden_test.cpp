@@ -9,24 +9,16 @@
 #include "orrery/media/edge.h"
 #include "orrery/media/preset.h"
 #include "orrery/media/stretch_opencv.h"
+#include "tests/media/golden_pictures.h"
 #include "tests/support/golden.h"
 
 namespace orrery::media {
 namespace {
 
 using testing::Json;
-using Tensors = std::map<std::string, Tensor>;
-
-Frames picture(const Tensor& t) {
-  const Tensor flat = t.contiguous();
-  const auto* data = flat.const_data_ptr<uint8_t>();
-  return {1, t.size(0), t.size(1), {data, data + flat.numel()}};
-}
-
-Tensor tensor(const Frames& frames) {
-  return at::from_blob(const_cast<uint8_t*>(frames.rgb.data()), {frames.height, frames.width, 3}, at::kByte)
-      .clone();
-}
+using testing::picture;
+using testing::tensor;
+using testing::Tensors;
 
 /// Calls check(tensors of the folder, name) for each case whose name starts so; at least one must exist,
 /// unless the goldens are others than the project's own.

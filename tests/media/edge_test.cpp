@@ -17,7 +17,6 @@ namespace {
 using orrery::testing::expect_error;
 using testing::flat;
 using testing::photograph;
-using testing::slice;
 
 /// The definition (spec cosmos-transfer2.5 §3.2), pixel by pixel.
 Frames canny(const Frames& in, int low, int high) {

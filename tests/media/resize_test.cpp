@@ -10,7 +10,6 @@ namespace {
 
 using orrery::testing::expect_error;
 using testing::flat;
-using testing::slice;
 using testing::waves;
 
 TEST(Resize, EqualSizeChangesNothing) {

@@ -12,7 +12,6 @@ namespace {
 using orrery::testing::expect_error;
 using testing::flat;
 using testing::photograph;
-using testing::slice;
 
 TEST(Stream, FiltersAreTheReferences) {
   for (const Stream s : {Stream::kInput, Stream::kVis, Stream::kGuidedMask})

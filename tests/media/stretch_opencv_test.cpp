@@ -12,7 +12,6 @@ namespace {
 using orrery::testing::expect_error;
 using testing::flat;
 using testing::photograph;
-using testing::slice;
 
 constexpr OpencvFilter kAll[] = {OpencvFilter::kNearest, OpencvFilter::kLinear, OpencvFilter::kArea,
                                  OpencvFilter::kLanczos4};

@@ -15,19 +15,13 @@ namespace {
 using namespace testing;
 using Tensors = std::map<std::string, Tensor>;
 
-media::Frames frames_of(const Tensor& rgb) {
-  const auto clip = (rgb.dim() == 3 ? rgb.unsqueeze(0) : rgb).contiguous();
-  const uint8_t* begin = clip.const_data_ptr<uint8_t>();
-  return {clip.size(0), clip.size(1), clip.size(2), {begin, begin + clip.numel()}};
-}
-
 /// The last 4(n − 1) + 1 of the frames that a case brings.
 media::Frames given_frames(const Tensors& tensors, const std::string& name, int64_t latent) {
   for (const char* key : {"/image", "/video", "/frames"})
     if (const auto found = tensors.find(name + key); found != tensors.end()) {
       const auto& t = found->second;
       const int64_t wanted = 4 * (latent - 1) + 1;
-      return frames_of(t.dim() == 3 ? t : t.narrow(0, t.size(0) - wanted, wanted));
+      return pipeline::frames_of(t.dim() == 3 ? t.unsqueeze(0) : t.narrow(0, t.size(0) - wanted, wanted));
     }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "orrery/media/write.h"
+#include "orrery/pipeline/pixels.h"
 #include "orrery/pipeline/transfer.h"
 #include "orrery/pipeline/transfer_input.h"
 #include "orrery/weights/safetensors.h"
@@ -15,6 +16,7 @@ namespace orrery {
 namespace {
 
 using namespace testing;
+using pipeline::frames_of;
 using Tensors = std::map<std::string, Tensor>;
 
 const std::vector<config::Factors> kPlans = {{.cfg = 1, .ulysses = 1, .ring = 1},
@@ -30,12 +32,6 @@ pipeline::TransferModel open(const fs::path& folder) {
   auto model = pipeline::open_transfer_model(settings, at::kFloat);
   pipeline::load_weights(model, config::WeightStorage::kAuto);
   return model;
-}
-
-media::Frames frames_of(const Tensor& rgb) {
-  const auto clip = rgb.contiguous();
-  const uint8_t* begin = clip.const_data_ptr<uint8_t>();
-  return {clip.size(0), clip.size(1), clip.size(2), {begin, begin + clip.numel()}};
 }
 
 /// A case, its controls and noise in files.

@@ -8,6 +8,7 @@
 #include "orrery/base/text.h"
 #include "orrery/config/json.h"
 #include "orrery/engine/machine.h"
+#include "orrery/media/stream.h"
 #include "orrery/media/write.h"
 #include "orrery/weights/safetensors.h"
 
@@ -40,11 +41,6 @@ int64_t least_compression(const std::string& path) {
   return fs::path(path).extension() == ".mkv" ? 2 : 40;                 // FFV1 or H.264
 }
 
-media::Frames picture(const media::Frames& frames, int64_t k) {
-  const auto begin = frames.rgb.begin() + k * frames.frame_bytes();
-  return {1, frames.height, frames.width, {begin, begin + frames.frame_bytes()}};
-}
-
 std::string picture_path(const std::string& path, int64_t k, int64_t count) {
   if (media::output_kind(path) == media::OutputKind::kFolder) {
     std::string number = std::to_string(k);
@@ -74,7 +70,7 @@ std::string write_film(const config::Request& request, const pipeline::Film& fil
   const std::string path = beside(request.output.value(), film.suffix);
   const media::Frames first = film.part(0);
   if (media::output_kind(path) == media::OutputKind::kImage) {
-    media::write_image(path, picture(first, 0), options);
+    media::write_image(path, media::slice(first, 0, 1), options);
     return path;
   }
   media::VideoWriter writer(path, first.height, first.width, static_cast<double>(request.fps.value()),
@@ -161,7 +157,7 @@ std::vector<std::string> write(const config::Request& request, const pipeline::M
       files.push_back(picture_path(path, k, media.frames.count));
       if (fs::path(files.back()).extension() == ".png")
         options.text = {{kRecordKey, record(request, settings, k)}};
-      media::write_image(files.back(), picture(media.frames, k), options);
+      media::write_image(files.back(), media::slice(media.frames, k, 1), options);
     }
   } else {
     media::write_video(path, media.frames, static_cast<double>(request.fps.value()), options);

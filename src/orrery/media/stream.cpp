@@ -43,6 +43,13 @@ int64_t whole_fps(const Info& input) {
   return input.is_image ? 1 : std::max(static_cast<int64_t>(input.fps), int64_t{1});
 }
 
+Frames slice(const Frames& frames, int64_t begin, int64_t count) {
+  ensure(0 <= begin && 0 <= count && begin + count <= frames.count, "slice: frames ", begin, " to ",
+         begin + count, " of ", frames.count);
+  const auto first = frames.rgb.begin() + begin * frames.frame_bytes();
+  return {count, frames.height, frames.width, {first, first + count * frames.frame_bytes()}};
+}
+
 Frames frames_at(const Frames& frames, std::span<const int64_t> indices) {
   Frames out{static_cast<int64_t>(indices.size()), frames.height, frames.width, {}};
   append_frames(frames.rgb, frames.frame_bytes(), frames.count, indices, out.rgb);

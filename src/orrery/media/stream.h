@@ -28,6 +28,9 @@ OpencvFilter stream_filter(Stream stream);
 /// Frames per second of the output: those of the input without their fraction, at least 1; 1 for a picture.
 int64_t whole_fps(const Info& input);
 
+/// `count` frames from number `begin` on, which the clip has.
+Frames slice(const Frames& frames, int64_t begin, int64_t count);
+
 /// The frames of these indices, each below the count, in this order; indices may repeat. Error of kind
 /// request for an index outside.
 Frames frames_at(const Frames& frames, std::span<const int64_t> indices);

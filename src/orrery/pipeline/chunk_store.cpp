@@ -1,11 +1,10 @@
 #include "orrery/pipeline/chunk_store.h"
 
-#include <ATen/ops/from_blob.h>
-
 #include <filesystem>
 
 #include "orrery/base/error.h"
 #include "orrery/comm/hash.h"
+#include "orrery/pipeline/pixels.h"
 #include "orrery/weights/safetensors.h"
 
 namespace orrery::pipeline {
@@ -17,23 +16,12 @@ constexpr const char* kRecord = "orrery_record";  // in the files' metadata
 constexpr const char* kCarried = "carried";
 constexpr const char* kClip = "clip.";
 
-Tensor as_tensor(const media::Frames& frames) {
-  return at::from_blob(const_cast<uint8_t*>(frames.rgb.data()),
-                       {frames.count, frames.height, frames.width, 3}, at::kByte);
-}
-
-media::Frames as_frames(const Tensor& rgb) {
-  const auto bytes = rgb.contiguous();
-  const uint8_t* begin = bytes.const_data_ptr<uint8_t>();
-  return {rgb.size(0), rgb.size(1), rgb.size(2), {begin, begin + bytes.numel()}};
-}
-
 }  // namespace
 
 ChunkStore::ChunkStore(std::string folder, const std::string& record, bool resume)
     : folder_(std::move(folder)), record_(std::to_string(comm::hash_of(record))) {
   std::error_code failed;
-  if (!resume) fs::remove_all(folder_, failed);
+  if (!resume) clear();
   fs::create_directories(folder_, failed);
   if (failed) fail(ErrorKind::kResource, "cannot make the folder ", folder_, ": ", failed.message());
   for (; fs::exists(file(size_)); ++size_) {
@@ -55,7 +43,7 @@ void ChunkStore::add(Chunk chunk) {
     memory_.push_back(std::move(chunk));
   } else {
     weights::TensorMap tensors = {{kCarried, chunk.carried}};
-    for (const auto& [name, frames] : chunk.clips) tensors[kClip + name] = as_tensor(frames);
+    for (const auto& [name, frames] : chunk.clips) tensors[kClip + name] = levels_of(frames);
     weights::write_safetensors(file(size_), tensors, {{kRecord, record_}});
   }
   ++size_;
@@ -69,7 +57,7 @@ Chunk ChunkStore::at(int64_t k) const {
     if (name == kCarried)
       chunk.carried = tensor.clone();
     else
-      chunk.clips[name.substr(std::string_view(kClip).size())] = as_frames(tensor);
+      chunk.clips[name.substr(std::string_view(kClip).size())] = frames_of(tensor);
   }
   return chunk;
 }
@@ -83,8 +71,11 @@ Tensor ChunkStore::carried(int64_t k) const {
 void ChunkStore::clear() {
   memory_.clear();
   size_ = 0;
+  if (folder_.empty()) return;
   std::error_code ignored;  // leftovers do no harm
-  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+  for (int64_t k = 0; fs::remove(file(k), ignored) || fs::exists(file(k) + ".partial", ignored); ++k)
+    fs::remove(file(k) + ".partial", ignored);
+  fs::remove(folder_, ignored);  // unless somebody keeps other files there
 }
 
 }  // namespace orrery::pipeline

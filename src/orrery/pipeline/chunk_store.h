@@ -35,7 +35,7 @@ class ChunkStore {
   /// Only what the next chunk begins with.
   Tensor carried(int64_t k) const;
 
-  /// Removes the files: the video is written.
+  /// Removes the chunks' files, and the folder if nothing else is in it: the video is written.
   void clear();
 
  private:

@@ -7,10 +7,19 @@
 
 namespace orrery::pipeline {
 
+Tensor levels_of(const media::Frames& frames) {
+  return at::from_blob(const_cast<uint8_t*>(frames.rgb.data()),
+                       {frames.count, frames.height, frames.width, 3}, at::kByte);
+}
+
+media::Frames frames_of(const Tensor& levels) {
+  const auto bytes = levels.contiguous();
+  const uint8_t* begin = bytes.const_data_ptr<uint8_t>();
+  return {bytes.size(0), bytes.size(1), bytes.size(2), {begin, begin + bytes.numel()}};
+}
+
 Tensor to_tensor(const media::Frames& frames, bool bf16) {
-  const auto bytes = at::from_blob(const_cast<uint8_t*>(frames.rgb.data()),
-                                   {frames.count, frames.height, frames.width, 3}, at::kByte);
-  const auto clip = bytes.permute({3, 0, 1, 2});
+  const auto clip = levels_of(frames).permute({3, 0, 1, 2});
   if (bf16) return (clip.to(at::kBFloat16) / 127.5 - 1.0).to(at::kFloat).contiguous();
   return (clip.to(at::kFloat) / 255.0 * 2.0 - 1.0).contiguous();
 }

@@ -6,6 +6,11 @@
 
 namespace orrery::pipeline {
 
+/// A view of the frames' levels: [F, H, W, 3] of bytes, which lives as long as they do; and such levels as
+/// frames.
+Tensor levels_of(const media::Frames& frames);
+media::Frames frames_of(const Tensor& levels);
+
 /// Frames → [3, F, H, W] float32 in −1 … 1. bf16: x/127.5 − 1 with every operation rounded to bfloat16, as
 /// the official code does (spec cosmos-predict2.5 §7.1); otherwise 2·(x/255) − 1 as diffusers does.
 Tensor to_tensor(const media::Frames& frames, bool bf16);

@@ -56,9 +56,7 @@ media::Frames last_frames(const Job& job, const media::Frames& frames, int64_t c
     rgb = at::empty(spec.shape, spec.dtype);
     std::copy(frames.rgb.end() - rgb.numel(), frames.rgb.end(), rgb.mutable_data_ptr<uint8_t>());
   }
-  rgb = comm::broadcast(job.team.processes(), 0, rgb, spec);
-  const uint8_t* begin = rgb.const_data_ptr<uint8_t>();
-  return {count, height, width, {begin, begin + rgb.numel()}};
+  return frames_of(comm::broadcast(job.team.processes(), 0, rgb, spec));
 }
 
 /// Frames [begin, end) of `part` are added to `frames`.

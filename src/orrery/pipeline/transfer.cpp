@@ -139,9 +139,7 @@ media::Frames grey(const media::Mask& mask) {
 
 /// The chunk's own frames: without those of the chunk before, and none behind the input's end.
 media::Frames own(const media::Frames& frames, const sample::ClipChunk& chunk) {
-  const auto at = [&](int64_t f) { return frames.rgb.begin() + f * frames.frame_bytes(); };
-  const int64_t count = chunk.end - chunk.begin;
-  return {count - chunk.overlap, frames.height, frames.width, {at(chunk.overlap), at(count)}};
+  return media::slice(frames, chunk.overlap, chunk.end - chunk.begin - chunk.overlap);
 }
 
 std::map<std::string, media::Frames> clips_of(const Job& job, const ChunkInput& input,
@@ -161,9 +159,7 @@ Tensor carried(const Job& job, const media::Frames& video, const Tensor& pixels)
   const int64_t count = job.request.chunk_overlap.value();
   if (!job.rules.carries_bytes)
     return pixels.narrow(1, pixels.size(1) - count, count).clamp(-1, 1).contiguous();
-  const media::Frames last = {
-      count, video.height, video.width, {video.rgb.end() - count * video.frame_bytes(), video.rgb.end()}};
-  return to_tensor(last, job.reference.bf16_pixels);
+  return to_tensor(media::slice(video, video.count - count, count), job.reference.bf16_pixels);
 }
 
 /// For all processes what the first one has.

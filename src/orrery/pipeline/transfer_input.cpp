@@ -18,8 +18,6 @@ using config::Request;
 
 constexpr const char* kMediumPreset = "medium";
 
-const std::string& input_path(const Request& r) { return r.video ? *r.video : r.images.at(0); }
-
 media::Stream stream_of(const std::string& control) {
   if (control == "edge") return media::Stream::kEdge;
   if (control == "vis") return media::Stream::kVis;
@@ -77,6 +75,8 @@ void check_preset(const config::ControlRequest& control) {
 }
 
 }  // namespace
+
+const std::string& input_path(const Request& r) { return r.video ? *r.video : r.images.at(0); }
 
 void fit_size(Request& r) {
   if (r.width && r.height) return;

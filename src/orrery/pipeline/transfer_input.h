@@ -13,6 +13,9 @@
 
 namespace orrery::pipeline {
 
+/// The video or picture that a request to Cosmos-Transfer starts from.
+const std::string& input_path(const config::Request& request);
+
 /// Answers what a completed request to Cosmos-Transfer leaves to its input: width and height (by resolution
 /// and shape), num_frames and fps; and refuses files that are missing, unreadable, or do not fit each other
 /// (spec cosmos-transfer2.5 §1.2, §3.1, §11 U16). Decodes to count frames and keeps none. Errors of kind

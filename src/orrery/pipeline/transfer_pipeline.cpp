@@ -62,7 +62,7 @@ class Films {
   Films(const Request& request, std::shared_ptr<ChunkStore> chunks)
       : request_(request), chunks_(std::move(chunks)), height_(*request.height), width_(*request.width) {
     if (!request.keep_input_resolution.value_or(false)) return;
-    const auto info = media::probe(request.video ? *request.video : request.images.at(0));
+    const auto info = media::probe(input_path(request));
     height_ = std::max<int64_t>(info.height / 2 * 2, 2), width_ = std::max<int64_t>(info.width / 2 * 2, 2);
   }
 
