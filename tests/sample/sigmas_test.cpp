@@ -58,6 +58,15 @@ TEST(Sigmas, RefusesNoEvaluation) {
   EXPECT_THROW(flow_shift(0, 5), Error);
 }
 
+TEST(Sigmas, OfADistilledModelAreThoseOfItsTraining) {
+  EXPECT_THAT(distilled(4).sigmas, ElementsAre(1, 15 / 16.f, 5 / 6.f, 5 / 8.f, 0));
+  EXPECT_THAT(distilled(1).sigmas, ElementsAre(1, 0));
+  EXPECT_THAT(distilled(3).sigmas, ElementsAre(1, 15 / 16.f, 5 / 6.f, 0));
+  // 1, 4/5, … 1/5, shifted by 5.
+  EXPECT_THAT(distilled(5).sigmas, ElementsAre(1, 20 / 21.f, 15 / 17.f, 10 / 13.f, 5 / 9.f, 0));
+  EXPECT_THROW(distilled(0), Error);
+}
+
 TEST(NetworkTime, IsTruncatedForTheOfficialCodeOnly) {
   const Schedule schedule = karras_flow(36);
   EXPECT_EQ(network_time(schedule, 0, NetworkTime::kTruncated), 995 * 0.001f);

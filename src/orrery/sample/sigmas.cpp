@@ -66,6 +66,14 @@ Schedule flow_shift(int64_t evaluations, double shift) {
   return rounded(sigmas);
 }
 
+Schedule distilled(int64_t evaluations) {
+  check(evaluations);
+  constexpr double kTrained[] = {1, 15. / 16, 5. / 6, 5. / 8};
+  if (evaluations <= std::ssize(kTrained)) return rounded({kTrained, kTrained + evaluations});
+  constexpr double kShift = 5;
+  return rounded(shifted(linspace(1, 0, evaluations + 1), kShift));
+}
+
 float network_time(const Schedule& schedule, int64_t step, NetworkTime kind) {
   ensure(step >= 0 && step < schedule.evaluations(), "network_time: no step ", step, " of ",
          schedule.evaluations());

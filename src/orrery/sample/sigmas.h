@@ -24,6 +24,10 @@ Schedule shifted_linear(int64_t evaluations, double shift = 5.0);
 /// level of exactly 1 is lowered by 1e-6.
 Schedule flow_shift(int64_t evaluations, double shift);
 
+/// The levels of a model that is distilled to few steps (spec cosmos-transfer2.5 §5.4): the first of
+/// {1, 15/16, 5/6, 5/8} for up to 4 evaluations; for more, 1 down to 1/N, shifted by 5.
+Schedule distilled(int64_t evaluations);
+
 /// What the network is told instead of σ: the official code gives it trunc(1000 σ) / 1000, diffusers σ
 /// itself.
 enum class NetworkTime { kTruncated, kSigma };
