@@ -150,6 +150,18 @@ TEST_F(FindModel, ControlBranchesOfATransferModel) {
   EXPECT_EQ(all.vae, (predict / "tokenizer.pth").string());
 }
 
+TEST_F(FindModel, TheDistilledTransferModelByItsNameOnly) {
+  const char* edge = "distilled/general/edge/41f07f13-f2e4-4e34-ba4c-86f595acbc20_ema_bf16.pt";
+  const char* vis = "general/blur/ba2f44f2-c726-4fe7-949f-597069d9b91c_ema_bf16.pt";
+  const auto transfer = download("models--nvidia--Cosmos-Transfer2.5-2B", "main", "t1", {edge, vis});
+  download("models--nvidia--Cosmos-Predict2.5-2B", "main", "p1", {"tokenizer.pth"});
+  const auto settings = find("edge/distilled", /*needs_text=*/false);
+  EXPECT_EQ(settings.model, (transfer / edge).string());
+  EXPECT_EQ(settings.variant, Variant::kDistilled);
+  EXPECT_EQ(find("nvidia/Cosmos-Transfer2.5-2B", /*needs_text=*/false).variant, Variant::kPreTrained);
+  EXPECT_THAT(refusal("edge/quick"), HasSubstr("edge/quick"));
+}
+
 TEST_F(FindModel, WhatTheUserNamesWins) {
   write(root_ / "mine.pt"), write(root_ / "vae.pth"), write(root_ / "reason/config.json");
   Settings settings;

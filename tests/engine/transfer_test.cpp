@@ -92,6 +92,16 @@ class Transfer : public ::testing::Test {
     return settings;
   }
 
+  /// The official edge file where the published repository keeps the distilled one.
+  config::Settings distilled() const {
+    const fs::path folder = fs::path(temp_ / "hub/distilled/general/edge");
+    fs::create_directories(folder);
+    fs::create_symlink(golden_root() / "transfer/multi/edge_ema_bf16.pt", folder / "model.pt");
+    config::Settings settings;
+    settings.model = folder / "model.pt", settings.vae = golden_root() / "wan_vae/tokenizer.pth";
+    return settings;
+  }
+
   /// For models without a text encoder.
   config::Request with_embeds(config::Request r) const {
     const std::string path = temp_ / "embeds.safetensors";
@@ -168,6 +178,32 @@ TEST_F(Transfer, SeveralControlsWithMasksOnAnyPlan) {
   other = r;
   other.vis_weight = {0.25};
   EXPECT_FALSE(at::equal(latents(other, settings, ""), one)) << "the weight counts";
+}
+
+TEST_F(Transfer, ADistilledModelTakesFourStepsWithoutGuidanceOnAnyPlan) {
+  auto r = with_embeds(request());
+  r.steps.reset(), r.prompt.reset();
+  const auto settings = distilled();
+  const auto one = latents(r, settings, "");
+  EXPECT_EQ(Engine::open(settings, plan_of())->run(r).evaluations, 3 * 4);
+  for (const char* plan : {"cfg2", "u2", "u3", "cfg2,u2"})
+    EXPECT_TRUE(at::equal(latents(r, settings, plan), one)) << plan;
+
+  auto other = r;
+  other.guidance = 7, other.negative_prompt_embeds.reset();
+  EXPECT_TRUE(at::equal(latents(other, settings, ""), one)) << "guidance is built in";
+  other = r;
+  other.seed = 4;
+  EXPECT_FALSE(at::equal(latents(other, settings, ""), one)) << "the seed counts";
+
+  auto named = multi({"edge"});
+  named.variant = config::Variant::kDistilled;
+  EXPECT_TRUE(at::equal(latents(r, named, ""), one)) << "--variant says what the path says";
+  r.steps = 4;
+  EXPECT_FALSE(at::equal(latents(r, multi({"edge"}), ""), one));
+  r.reference = config::Reference::kDiffusers;
+  expect_error(ErrorKind::kRequest, "a distilled model is sampled as the official one only",
+               [&] { Engine::open(settings, plan_of())->check(r); });
 }
 
 TEST_F(Transfer, AControlOfWeightZeroIsNoControl) {

@@ -43,6 +43,8 @@ constexpr Official kOfficial[] = {
      Variant::kPreTrained},
     {"seg", kTransferRepository, "general/seg/5136ef49-6d8d-42e8-8abf-7dac722a304a_ema_bf16.pt",
      Variant::kPreTrained},
+    {"edge/distilled", kTransferRepository,
+     "distilled/general/edge/41f07f13-f2e4-4e34-ba4c-86f595acbc20_ema_bf16.pt", Variant::kDistilled},
 };
 constexpr const char* kDefaultOfficial = "2B/post-trained";
 constexpr const char* kVaeRepository = "nvidia/Cosmos-Predict2.5-2B";

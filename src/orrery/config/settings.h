@@ -8,11 +8,13 @@
 
 namespace orrery::config {
 
-/// Which switches an official .pt was trained for; the file does not say (spec cosmos-predict2.5 §0).
-/// post-trained: karras sigmas and a time of their own for the given frames. pre-trained (and both 14B):
-/// neither.
-enum class Variant { kPostTrained, kPreTrained };
-constexpr std::array<std::string_view, 2> names_of(Variant) { return {"post-trained", "pre-trained"}; }
+/// Which switches an official .pt was trained for; the file does not say (spec cosmos-predict2.5 §0,
+/// cosmos-transfer2.5 §5.4). post-trained: karras sigmas and a time of their own for the given frames.
+/// pre-trained (and both 14B): neither. distilled (Cosmos-Transfer2.5's edge): few steps without guidance.
+enum class Variant { kPostTrained, kPreTrained, kDistilled };
+constexpr std::array<std::string_view, 3> names_of(Variant) {
+  return {"post-trained", "pre-trained", "distilled"};
+}
 
 /// Where things lie, and how the program talks. `app/` turns published names into paths before anyone else
 /// reads them.

@@ -111,6 +111,15 @@ std::vector<Layout::Control> published_controls(const fs::path& root) {
   return controls;
 }
 
+/// As the published repositories are laid out: base/pre-trained/NAME.pt, distilled/general/edge/NAME.pt.
+std::string variant_of(const fs::path& file) {
+  const auto names = [&](const char* folder) {
+    return std::find(file.begin(), file.end(), folder) != file.end();
+  };
+  if (names("distilled")) return "distilled";
+  return file.string().find("pre-trained") != std::string::npos ? "pre-trained" : "post-trained";
+}
+
 bool has_control_branch(const fs::path& file) {
   const auto tensors = weights::open_weights(file.string());
   return std::any_of(tensors.begin(), tensors.end(), [](const auto& entry) {
@@ -123,7 +132,7 @@ Layout official(const fs::path& file) {
   layout.kind = Layout::Kind::kOfficial;
   layout.class_name = kPredict;
   if (has_control_branch(file)) layout.class_name = kTransfer, layout.controls = {{control_of(file), file}};
-  layout.variant = file.string().find("pre-trained") != std::string::npos ? "pre-trained" : "post-trained";
+  layout.variant = variant_of(file);
   layout.transformer = file;
   fs::path folder = fs::absolute(file).parent_path();
   for (int level = 0; level < kLevelsUp && !folder.empty(); ++level, folder = folder.parent_path()) {

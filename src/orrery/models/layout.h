@@ -11,7 +11,7 @@ struct Layout {
   Kind kind = Kind::kDiffusers;
   std::string
       class_name;       // of the diffusers pipeline: from model_index.json, or by an official file's tensors
-  std::string variant;  // official: "post-trained" or "pre-trained", from the file's path
+  std::string variant;  // official: as config::Variant, from the file's path
   std::string transformer;    // a folder, or a .pt file
   std::string vae;            // a folder, or tokenizer.pth
   std::string text_encoder;   // a folder

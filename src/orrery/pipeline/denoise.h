@@ -1,5 +1,5 @@
 #pragma once
-// Spec cosmos-predict2.5 §5 to §7. Origin: nvidia-cosmos/cosmos-predict2.5 50369b8,
+// Spec cosmos-predict2.5 §5 to §7, cosmos-transfer2.5 §5.4. Origin: nvidia-cosmos/cosmos-predict2.5 50369b8,
 // video2world_model_rectified_flow.py.
 #include <ATen/ops/cat.h>
 
@@ -9,6 +9,7 @@
 
 #include "orrery/models/cosmos/reference.h"
 #include "orrery/pipeline/steps.h"
+#include "orrery/sample/few_step.h"
 #include "orrery/sample/guidance.h"
 #include "orrery/sample/sigmas.h"
 #include "orrery/sample/unipc.h"
@@ -22,6 +23,7 @@ struct Clip {
   sample::Schedule schedule;
   double guidance = 0;         // 0: the negative branch is not evaluated
   float conditional_time = 0;  // of the given frames, in sigma units; negative: the same as the others'
+  bool few_step = false;       // a distilled model's sampler, and times rounded to bfloat16
 };
 
 /// A Cosmos network, and what it needs of a clip to evaluate it: the same for both prompts.
@@ -49,8 +51,8 @@ inline Tensor lead(const Tensor& first, const Tensor& rest) {
 template <parallel::BlockModel Model>
 Tensor denoise(const Network<Model>& network, const cosmos::Reference& reference, const parallel::Team& team,
                const Clip& clip, const Hooks& hooks) {
-  const auto time_kind =
-      reference.integer_time ? sample::NetworkTime::kTruncated : sample::NetworkTime::kSigma;
+  const auto time_kind = reference.integer_time && !clip.few_step ? sample::NetworkTime::kTruncated
+                                                                  : sample::NetworkTime::kSigma;
   const int64_t given = clip.given.size(1);
   const auto line = clip.noise.narrow(1, 0, given) - clip.given;
   const auto velocity = [&](const parallel::Context& ctx, const Tensor& x, int64_t i,
@@ -58,6 +60,8 @@ Tensor denoise(const Network<Model>& network, const cosmos::Reference& reference
     std::vector<float> times(static_cast<size_t>(clip.noise.size(1)),
                              sample::network_time(clip.schedule, i, time_kind));
     if (clip.conditional_time >= 0) std::fill_n(times.begin(), given, clip.conditional_time);
+    if (clip.few_step)
+      for (float& time : times) time = c10::BFloat16(time);
     const auto step = network.step(times);
     const auto tokens = network.embed(x, i);
     return sample::guided(ctx, clip.guidance, [&](sample::Branch branch) {
@@ -67,7 +71,11 @@ Tensor denoise(const Network<Model>& network, const cosmos::Reference& reference
   };
   return run_steps(
       team, {clip.schedule.evaluations(), network.model.block_count(), network.tokens, velocity},
-      [&] { return solver(sample::UniPC(clip.schedule.sigmas, clip.noise)); }, hooks);
+      [&] {
+        return clip.few_step ? solver(sample::FewStep(clip.schedule.sigmas, clip.noise))
+                             : solver(sample::UniPC(clip.schedule.sigmas, clip.noise));
+      },
+      hooks);
 }
 
 }  // namespace orrery::pipeline

@@ -29,11 +29,6 @@ config::Request defaults(const cosmos::Reference& reference, bool own_conditiona
   return r;
 }
 
-std::string variant(const config::Settings& settings, const Layout& layout) {
-  if (!settings.variant) return layout.variant;
-  return std::string(config::names_of(*settings.variant)[static_cast<size_t>(*settings.variant)]);
-}
-
 NetworkFile open_transformer_file(const PredictModel& m) {
   if (!m.adapted.tensors.empty()) return m.adapted;
   auto tensors = weights::open_weights(m.layout.transformer);
@@ -100,7 +95,11 @@ PredictModel open_predict_model(const config::Settings& settings, at::ScalarType
     if (!m.layout.scheduler.empty()) m.scheduler = read_scheduler_config(m.layout.scheduler);
     m.limits.defaults = recommended(m.layout.recommended, defaults(cosmos::kDiffusers, true));
   } else {
-    m.scheduler.karras = variant(settings, m.layout) != "pre-trained";
+    const auto variant = variant_of(settings, m.layout);
+    if (variant == config::Variant::kDistilled)
+      throw Error(ErrorKind::kUnsupported,
+                  "variant: orrery runs the distilled Cosmos-Transfer2.5, not a distilled Cosmos-Predict2.5");
+    m.scheduler.karras = variant != config::Variant::kPreTrained;
     m.limits.defaults = defaults(cosmos::kOfficial, m.scheduler.karras);
   }
   return m;

@@ -180,8 +180,12 @@ Tensor given_latents(const Job& job, const sample::ClipChunk& chunk, const Tenso
 Chunk make_chunk(const Job& job, const ChunkInput& input, const sample::ClipChunk& chunk,
                  const Tensor& before, const Tensor& noise, Media& media) {
   job.hooks.report("encode");
-  Clip clip{noise, given_latents(job, chunk, before), job.model.schedule(job.request), job.guidance,
-            static_cast<float>(job.request.conditional_frame_timestep.value())};
+  Clip clip{noise,
+            given_latents(job, chunk, before),
+            job.model.schedule(job.request),
+            job.guidance,
+            static_cast<float>(job.request.conditional_frame_timestep.value()),
+            job.rules.few_step};
   const auto controls = controls_of(job, input);
   const auto kept = kept_of(job, input);
   platform::release_free_memory();
@@ -211,9 +215,10 @@ class Noise {
 
   Tensor next() {
     if (job_.rules.chained_seeds) seed_ = sample::next_chunk_seed(seed_);
+    if (job_.rules.few_step) generator_ = sample::torch_generator(seed_);
+    const bool numpy = job_.rules.chained_seeds && !job_.rules.few_step;
     return initial_noise(job_, job_.plan.chunk_frames, [&](const Shape& shape) {
-      return job_.rules.chained_seeds ? sample::numpy_noise(shape, seed_)
-                                      : sample::torch_noise(shape, generator_);
+      return numpy ? sample::numpy_noise(shape, seed_) : sample::torch_noise(shape, generator_);
     });
   }
 

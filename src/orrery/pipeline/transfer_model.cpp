@@ -24,17 +24,30 @@ constexpr const char* kNegativePrompt =
 TransferReference official() {
   auto reference = cosmos::kOfficial;
   reference.conditional_time = -1;  // given frames have the time of the others (§4.2)
-  return {.cosmos = reference, .chained_seeds = true, .mirrored = true, .carries_bytes = true};
+  return {
+      .cosmos = reference, .chained_seeds = true, .mirrored = true, .carries_bytes = true, .few_step = false};
+}
+
+TransferReference distilled() {
+  auto reference = official();
+  // sin t / (cos t + sin t) at t = atan 1e-4.
+  reference.cosmos.conditional_time = static_cast<float>(1e-4 / (1 + 1e-4));
+  reference.few_step = true;
+  return reference;
 }
 
 TransferReference diffusers() {
   auto reference = cosmos::kDiffusers;
   reference.conditional_time = 0.1f;
   reference.truncate_pixels = true;
-  return {.cosmos = reference, .chained_seeds = false, .mirrored = false, .carries_bytes = false};
+  return {.cosmos = reference,
+          .chained_seeds = false,
+          .mirrored = false,
+          .carries_bytes = false,
+          .few_step = false};
 }
 
-const TransferReference kOfficial = official(), kDiffusers = diffusers();
+const TransferReference kOfficial = official(), kDiffusers = diffusers(), kDistilled = distilled();
 
 /// What each reference makes when nothing is said (§5.3, §12).
 config::Request defaults(bool is_official) {
@@ -49,6 +62,13 @@ config::Request defaults(bool is_official) {
   r.conditional_frame_timestep = reference.cosmos.conditional_time;
   r.keep_input_resolution = is_official;
   r.guided_generation_step_threshold = 25;
+  return r;
+}
+
+config::Request distilled_defaults() {
+  auto r = defaults(/*is_official=*/true);
+  r.guidance = 0, r.steps = 4;
+  r.conditional_frame_timestep = kDistilled.cosmos.conditional_time;
   return r;
 }
 
@@ -139,7 +159,7 @@ config::Limits limits_of(const TransferModel& m) {
 }  // namespace
 
 const TransferReference& TransferModel::reference(const config::Request& request) const {
-  return official(request) ? kOfficial : kDiffusers;
+  return distilled ? kDistilled : official(request) ? kOfficial : kDiffusers;
 }
 
 size_t TransferModel::branch(const std::string& control) const {
@@ -158,6 +178,7 @@ cosmos_transfer::Transformer TransferModel::open_transformer(const cosmos::Refer
 
 sample::Schedule TransferModel::schedule(const config::Request& request) const {
   constexpr double kOfficialShift = 5;
+  if (distilled) return sample::distilled(config::evaluations(request, /*karras=*/false));
   if (!official(request)) return CosmosCheckpoint::schedule(request);
   return sample::shifted_linear(config::evaluations(request, /*karras=*/false), kOfficialShift);
 }
@@ -183,7 +204,9 @@ TransferModel open_transfer_model(const config::Settings& settings, at::ScalarTy
   m.mark_files(
       {is_official ? "" : m.layout.transformer + "/config.json", m.layout.scheduler, m.layout.recommended});
   if (!is_official && !m.layout.scheduler.empty()) m.scheduler = read_scheduler_config(m.layout.scheduler);
-  m.limits.defaults = recommended(m.layout.recommended, defaults(is_official));
+  m.distilled = variant_of(settings, m.layout) == config::Variant::kDistilled;
+  m.limits.defaults =
+      m.distilled ? distilled_defaults() : recommended(m.layout.recommended, defaults(is_official));
   return m;
 }
 

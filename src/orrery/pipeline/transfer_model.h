@@ -14,6 +14,7 @@ struct TransferReference {
   bool chained_seeds;  // a numpy seed per chunk; else one torch generator for all chunks
   bool mirrored;       // short chunks are filled with mirrored frames; else with the last one
   bool carries_bytes;  // a chunk begins with the last frames as 8 bits; else as they were decoded
+  bool few_step;       // a distilled model's sampler, with a torch generator per chunk (§5.4)
 };
 
 /// The branch of a ControlNet whose kind nobody tells: it follows whatever control it is given.
@@ -24,6 +25,7 @@ inline constexpr const char* kAnyControl = "control";
 /// between threads.
 struct TransferModel : CosmosCheckpoint {
   cosmos_transfer::TransformerConfig config;
+  bool distilled = false;                                          // to 4 steps without guidance (§5.4)
   std::optional<cosmos_transfer::TransformerWeights> transformer;  // where its storage is widened
 
   /// The reference that a request follows.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orrery/base/error.h"
+#include "orrery/base/log.h"
 #include "orrery/comm/agreement.h"
 #include "orrery/config/json.h"
 #include "orrery/media/stretch_opencv.h"
@@ -100,6 +101,20 @@ class Films {
   int64_t height_, width_;
 };
 
+/// A distilled model has guidance and the negative prompt built in, and makes one chunk well (§5.4).
+void fit_distilled(Request& r) {
+  const int64_t steps = config::evaluations(r, /*karras=*/false);
+  require(r.reference == config::Reference::kOfficial,
+          "reference: a distilled model is sampled as the official one only; leave it out or say official");
+  if (*r.guidance != 0)
+    log::warn("guidance is built into a distilled model: ", *r.guidance, " has no effect");
+  if (steps != 4) log::warn("this model is distilled to 4 steps; ", steps, " are asked for");
+  if (chunks_of(r).chunks.size() > 1)
+    log::warn("a distilled model is meant for one chunk of ", sample::kChunkFrames,
+              " frames; this video takes ", chunks_of(r).chunks.size(), " of ", *r.chunk_size);
+  r.guidance = 0;
+}
+
 class Transfer final : public Pipeline {
  public:
   explicit Transfer(TransferModel model) : model_(std::move(model)) {}
@@ -127,11 +142,14 @@ class Transfer final : public Pipeline {
     return parts;
   }
 
-  std::string sigmas() const override { return model_.scheduler.karras ? "karras" : "linear"; }
+  std::string sigmas() const override {
+    return model_.distilled ? "distilled" : model_.scheduler.karras ? "karras" : "linear";
+  }
 
   Work work(const Request& request) const override {
     Request sized = request;
     fit_size(sized);
+    if (model_.distilled) sized.guidance = 0;
     Work w = cosmos_work(model_, model_.config.base, sized, *request.chunk_size,
                          model_.reference(request).cosmos.skip_guidance_up_to);
     w.blocks += std::ssize(config::controls_of(request)) * model_.config.control_blocks;
@@ -142,6 +160,7 @@ class Transfer final : public Pipeline {
   Given read_given(Request& request) const override {
     for (const auto& control : config::controls_of(request)) (void)model_.branch(control.name);
     fit_to_input(request);
+    if (model_.distilled) fit_distilled(request);
     check_style(model_, request);
     return {};
   }
