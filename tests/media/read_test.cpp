@@ -46,6 +46,22 @@ INSTANTIATE_TEST_SUITE_P(Formats, Pictures,
                                            Picture{"lossy.webp", 8}, Picture{"alpha.webp", 0},
                                            Picture{"picture.bmp", 0}, Picture{"picture.tif", 0}));
 
+TEST(Read, OnWhite) {
+  const std::string data = ORRERY_SOURCE_DIR "/tests/media/data/";
+  EXPECT_EQ(read_on_white(data + "palette_alpha.png"),
+            (Frames{1, 1, 3, {227, 132, 142, 255, 255, 255, 40, 50, 60}}));
+  for (const char* opaque : {"palette.png", "grey.png", "picture.bmp", "444.jpg"})
+    EXPECT_EQ(read_on_white(data + opaque), read_frames(data + opaque)) << opaque;
+  for (const char* name : {"alpha.png", "alpha.webp", "grey_alpha.png"}) {
+    const Frames white = read_on_white(data + name), dropped = read_frames(data + name);
+    ASSERT_EQ(white.rgb.size(), dropped.rgb.size());
+    EXPECT_NE(white, dropped) << name;
+    for (size_t i = 0; i < white.rgb.size(); ++i)
+      ASSERT_GE(white.rgb[i] + 1, dropped.rgb[i]) << name << ' ' << i;
+  }
+  EXPECT_THROW(read_on_white(data + "none.png"), Error);
+}
+
 TEST(FrameReader, ReadsForwardPartByPart) {
   TempDir dir;
   const Frames clip = waves(20, 34, 50);

@@ -3,6 +3,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
 
+#include "orrery/media/read.h"
 #include "orrery/media/resize.h"
 #include "orrery/models/siglip/model.h"
 #include "orrery/platform/cpu.h"
@@ -104,6 +105,18 @@ TEST(SiglipGolden, Frame) {
     const media::Frames frame = c.frame();
     EXPECT_EQ(crc32(frame.rgb), c.info["frame_crc32"].get<uint32_t>());
   });
+}
+
+/// rgba.png is the golden's source.
+TEST(SiglipGolden, OnWhite) {
+  const auto picture = media::read_on_white(ORRERY_SOURCE_DIR "/tests/media/data/rgba.png");
+  for (const fs::path& folder : testing::golden_folders("siglip2")) {
+    const auto expected =
+        testing::read_tensors(folder / "golden.safetensors").at("rgba/on_white").contiguous();
+    EXPECT_EQ(expected.sizes(), (Shape{picture.height, picture.width, 3}));
+    const auto* bytes = expected.const_data_ptr<uint8_t>();
+    EXPECT_EQ(picture.rgb, std::vector<uint8_t>(bytes, bytes + expected.numel()));
+  }
 }
 
 TEST(SiglipGolden, GreyLevels) {

@@ -18,6 +18,7 @@ constexpr int kFlags =
     SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP | SWS_BITEXACT;
 constexpr int kUnit = 1 << 16;  // contrast and saturation, 16.16 fixed point
 constexpr size_t kChannels = 3;
+constexpr size_t kAlphaChannels = 4;
 
 /// swscale's vector code reads and writes past the end of a row: its buffers are FFmpeg's own, aligned and
 /// padded.
@@ -66,6 +67,16 @@ Size padded(int height, int width, AVPixelFormat format) {
   return {up(height, layout->log2_chroma_h), up(width, layout->log2_chroma_w)};
 }
 
+/// One row of RGBA as it looks on white. The order of the roundings is the reference's.
+void blend_with_white(const uint8_t* rgba, int width, uint8_t* rgb) {
+  constexpr double kWhite = 255;
+  for (int x = 0; x < width; ++x, rgba += kAlphaChannels, rgb += kChannels) {
+    const double alpha = rgba[kChannels] / kWhite;
+    for (size_t c = 0; c < kChannels; ++c)
+      rgb[c] = static_cast<uint8_t>(rgba[c] * alpha + kWhite * (1 - alpha));
+  }
+}
+
 }  // namespace
 
 void ToRgb::prepare(const AVFrame& frame) {
@@ -76,12 +87,13 @@ void ToRgb::prepare(const AVFrame& frame) {
   width_ = frame.width, height_ = frame.height, format_ = frame.format;
   space_ = frame.colorspace, full_ = full_range(frame);
   const Size size = padded(height_, width_, stored);
-  sws_ = own(sws_getContext(size.width, size.height, without_j(stored), size.width, size.height,
-                            AV_PIX_FMT_RGB24, kFlags, nullptr, nullptr, nullptr));
+  const auto format = on_white_ ? AV_PIX_FMT_RGBA : AV_PIX_FMT_RGB24;  // opaque where there is no alpha
+  sws_ = own(sws_getContext(size.width, size.height, without_j(stored), size.width, size.height, format,
+                            kFlags, nullptr, nullptr, nullptr));
   const int* coefficients = sws_getCoefficients(space_);
   // Answers −1 where there is no YUV on either side, and nothing to set.
   sws_setColorspaceDetails(sws_.get(), coefficients, full_, coefficients, 1, 0, kUnit, kUnit);
-  out_ = make_frame(size.width, size.height, AV_PIX_FMT_RGB24);
+  out_ = make_frame(size.width, size.height, format);
   const bool whole = size.width == width_ && size.height == height_;
   whole_ = whole ? nullptr : make_frame(size.width, size.height, format_);
 }
@@ -99,8 +111,13 @@ void ToRgb::operator()(const AVFrame& frame, uint8_t* rgb) {
   }
   sws_scale(sws_.get(), in->data, in->linesize, 0, in->height, out_->data, out_->linesize);
   const size_t row = static_cast<size_t>(width_) * kChannels;
-  for (int y = 0; y < height_; ++y)
-    std::memcpy(rgb + static_cast<size_t>(y) * row, out_->data[0] + y * out_->linesize[0], row);
+  for (int y = 0; y < height_; ++y, rgb += row) {
+    const uint8_t* from = out_->data[0] + y * out_->linesize[0];
+    if (on_white_)
+      blend_with_white(from, width_, rgb);
+    else
+      std::memcpy(rgb, from, row);
+  }
 }
 
 FromRgb::FromRgb(int64_t height, int64_t width, AVPixelFormat format, bool full_range)

@@ -10,14 +10,17 @@ namespace orrery::media {
 
 class ToRgb {
  public:
+  /// on_white: alpha is blended with white, in float64 and truncated to 8 bits; else it is dropped.
+  explicit ToRgb(bool on_white = false) : on_white_(on_white) {}
+
   /// Writes the frame to rgb [height, width, 3]. Colour matrix and range are the frame's; BT.601 and limited
-  /// range where it does not say. Alpha is dropped, not blended. Error of kind unsupported for a pixel format
-  /// that swscale cannot read.
+  /// range where it does not say. Error of kind unsupported for a pixel format that swscale cannot read.
   void operator()(const AVFrame& frame, uint8_t* rgb);
 
  private:
   void prepare(const AVFrame& frame);
 
+  bool on_white_;
   Owned<SwsContext> sws_;
   Owned<AVFrame> whole_;  // null unless frames need padding
   Owned<AVFrame> out_;

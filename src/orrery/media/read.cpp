@@ -185,6 +185,20 @@ Frames read_frames(const std::string& path, Selection selection) {
   }
 }
 
+Frames read_on_white(const std::string& path) {
+  try {
+    Decoder decoder(is_folder(path) ? pictures_in(path).front() : path);
+    const auto frame = decoder.next();
+    require(frame != nullptr, path, " holds no frames");
+    Frames picture{1, frame->height, frame->width, {}};
+    picture.rgb.resize(static_cast<size_t>(picture.frame_bytes()));
+    ToRgb(/*on_white=*/true)(*frame, picture.rgb.data());
+    return picture;
+  } catch (Error& error) {
+    throw error.with(concat("reading ", path));
+  }
+}
+
 int64_t count_frames(const std::string& path, int64_t limit) {
   if (is_folder(path)) return std::min(limit, static_cast<int64_t>(pictures_in(path).size()));
   Decoder decoder(path);

@@ -45,6 +45,10 @@ Info probe(const std::string& path);
 /// slices without a word). Holds at most the selected frames and a decoder's delay in memory.
 Frames read_frames(const std::string& path, Selection selection = {});
 
+/// The first picture of a file or folder, as read_frames reads it, but what alpha lets through is white (spec
+/// cosmos-transfer2.5 §2.4).
+Frames read_on_white(const std::string& path);
+
 /// How many frames a file or folder has, found by decoding, at most `limit`. Errors as read_frames.
 int64_t count_frames(const std::string& path, int64_t limit);
 

@@ -220,9 +220,8 @@ Tensor style_of(const TransferModel& m, const config::Request& r) {
       log::warn("this model does not look at style pictures: the one that is given has no effect");
     return {};
   }
-  const auto picture = r.image_context_path
-                           ? media::read_frames(*r.image_context_path, media::Selection::first(1))
-                           : input_frame(r, *r.context_frame_index);
+  const auto picture = r.image_context_path ? media::read_on_white(*r.image_context_path)
+                                            : input_frame(r, *r.context_frame_index);
   return siglip::features(open_image_encoder(m, weights::Storage::kMapped), picture, *r.height, *r.width);
 }
 
