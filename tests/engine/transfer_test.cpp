@@ -182,7 +182,7 @@ TEST_F(Transfer, SeveralControlsWithMasksOnAnyPlan) {
 
 TEST_F(Transfer, ADistilledModelTakesFourStepsWithoutGuidanceOnAnyPlan) {
   auto r = with_embeds(request());
-  r.steps.reset(), r.prompt.reset();
+  r.steps.reset();
   const auto settings = distilled();
   const auto one = latents(r, settings, "");
   EXPECT_EQ(Engine::open(settings, plan_of())->run(r).evaluations, 3 * 4);

@@ -54,7 +54,9 @@ struct FewSteps {
         },
         [&](const Tensor& v) { return v.t().reshape(noise.sizes()).contiguous(); }};
     const Clip clip{noise, given, sample::distilled(4), 0, 1e-4f, /*few_step=*/true};
-    return denoise(network, cosmos::kOfficial, parallel::Team({}, {}, 1), clip, {});
+    auto reference = cosmos::kOfficial;
+    reference.integer_time = false;
+    return denoise(network, reference, parallel::Team({}, {}, 1), clip, {});
   }
 };
 

@@ -112,12 +112,11 @@ std::vector<Layout::Control> published_controls(const fs::path& root) {
 }
 
 /// As the published repositories are laid out: base/pre-trained/NAME.pt, distilled/general/edge/NAME.pt.
-std::string variant_of(const fs::path& file) {
-  const auto names = [&](const char* folder) {
-    return std::find(file.begin(), file.end(), folder) != file.end();
-  };
-  if (names("distilled")) return "distilled";
-  return file.string().find("pre-trained") != std::string::npos ? "pre-trained" : "post-trained";
+config::Variant variant_of(const fs::path& file) {
+  using config::Variant;
+  if (std::find(file.begin(), file.end(), "distilled") != file.end()) return Variant::kDistilled;
+  return file.string().find("pre-trained") != std::string::npos ? Variant::kPreTrained
+                                                                : Variant::kPostTrained;
 }
 
 bool has_control_branch(const fs::path& file) {

@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "orrery/config/settings.h"
+
 namespace orrery {
 
 /// Where the parts of a checkpoint lie. Paths are empty where a part was not found and can be done without
@@ -10,15 +12,15 @@ struct Layout {
   enum class Kind { kDiffusers, kOfficial };
   Kind kind = Kind::kDiffusers;
   std::string
-      class_name;       // of the diffusers pipeline: from model_index.json, or by an official file's tensors
-  std::string variant;  // official: as config::Variant, from the file's path
-  std::string transformer;    // a folder, or a .pt file
-  std::string vae;            // a folder, or tokenizer.pth
-  std::string text_encoder;   // a folder
-  std::string tokenizer;      // a folder
-  std::string processor;      // a folder: how pictures are brought to the text encoder
-  std::string scheduler;      // scheduler_config.json
-  std::string image_encoder;  // a folder: how a style picture is seen
+      class_name;  // of the diffusers pipeline: from model_index.json, or by an official file's tensors
+  config::Variant variant = {};  // official: from the file's path
+  std::string transformer;       // a folder, or a .pt file
+  std::string vae;               // a folder, or tokenizer.pth
+  std::string text_encoder;      // a folder
+  std::string tokenizer;         // a folder
+  std::string processor;         // a folder: how pictures are brought to the text encoder
+  std::string scheduler;         // scheduler_config.json
+  std::string image_encoder;     // a folder: how a style picture is seen
   /// Cosmos-Transfer's control branches: official files, which hold the base too, by the kind of control in
   /// their path (config::kControls), or one ControlNet folder, or one file, of a kind that is not known ("").
   struct Control {

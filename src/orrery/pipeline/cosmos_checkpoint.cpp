@@ -44,13 +44,6 @@ sample::Schedule CosmosCheckpoint::schedule(const config::Request& request) cons
                                                            : sample::flow_shift(n, scheduler.shift);
 }
 
-config::Variant variant_of(const config::Settings& settings, const Layout& layout) {
-  if (settings.variant) return *settings.variant;
-  const auto names = config::names_of(config::Variant());
-  const auto found = std::find(names.begin(), names.end(), layout.variant);
-  return static_cast<config::Variant>(found == names.end() ? 0 : found - names.begin());
-}
-
 Work cosmos_work(const CosmosCheckpoint& checkpoint, const cosmos::TransformerConfig& m,
                  const config::Request& request, int64_t frames, double skip_guidance_up_to) {
   const auto& vae = checkpoint.vae_config;

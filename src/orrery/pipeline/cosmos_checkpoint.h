@@ -29,9 +29,6 @@ struct CosmosCheckpoint : Checkpoint {
   sample::Schedule schedule(const config::Request& request) const;
 };
 
-/// The variant of an official .pt: what the user says, else what its path says.
-config::Variant variant_of(const config::Settings& settings, const Layout& layout);
-
 /// What one step on a clip of so many frames takes in the transformer's own blocks; its weights are left out.
 Work cosmos_work(const CosmosCheckpoint& checkpoint, const cosmos::TransformerConfig& transformer,
                  const config::Request& request, int64_t frames, double skip_guidance_up_to);

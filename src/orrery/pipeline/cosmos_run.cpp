@@ -29,7 +29,7 @@ CosmosRun begin_run(const CosmosCheckpoint& checkpoint, const cosmos::Reference&
   const bool guided = g > reference.skip_guidance_up_to;
   const auto& ranks = team.for_branches(guided ? 2 : 1);
   if (&ranks != &team)
-    log::info("guidance is 0: all ", team.ranks(), " ranks share the sequence of the one branch");
+    log::info("guidance is off: all ", team.ranks(), " ranks share the sequence of the one branch");
   const auto branch = ranks.branch();
   const Branches wanted = {.positive = branch != 1, .negative = guided && branch != 0};
   CosmosRun run{checkpoint, reference, ranks, request, hooks, guided ? g : 0, {}};

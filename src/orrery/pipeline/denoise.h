@@ -51,8 +51,8 @@ inline Tensor lead(const Tensor& first, const Tensor& rest) {
 template <parallel::BlockModel Model>
 Tensor denoise(const Network<Model>& network, const cosmos::Reference& reference, const parallel::Team& team,
                const Clip& clip, const Hooks& hooks) {
-  const auto time_kind = reference.integer_time && !clip.few_step ? sample::NetworkTime::kTruncated
-                                                                  : sample::NetworkTime::kSigma;
+  const auto time_kind =
+      reference.integer_time ? sample::NetworkTime::kTruncated : sample::NetworkTime::kSigma;
   const int64_t given = clip.given.size(1);
   const auto line = clip.noise.narrow(1, 0, given) - clip.given;
   const auto velocity = [&](const parallel::Context& ctx, const Tensor& x, int64_t i,

@@ -95,7 +95,7 @@ PredictModel open_predict_model(const config::Settings& settings, at::ScalarType
     if (!m.layout.scheduler.empty()) m.scheduler = read_scheduler_config(m.layout.scheduler);
     m.limits.defaults = recommended(m.layout.recommended, defaults(cosmos::kDiffusers, true));
   } else {
-    const auto variant = variant_of(settings, m.layout);
+    const auto variant = settings.variant.value_or(m.layout.variant);
     if (variant == config::Variant::kDistilled)
       throw Error(ErrorKind::kUnsupported,
                   "variant: orrery runs the distilled Cosmos-Transfer2.5, not a distilled Cosmos-Predict2.5");

@@ -214,11 +214,11 @@ class Noise {
       : job_(job), seed_(job.request.seed.value()), generator_(sample::torch_generator(seed_)) {}
 
   Tensor next() {
-    if (job_.rules.chained_seeds) seed_ = sample::next_chunk_seed(seed_);
-    if (job_.rules.few_step) generator_ = sample::torch_generator(seed_);
-    const bool numpy = job_.rules.chained_seeds && !job_.rules.few_step;
+    if (job_.rules.chained_seeds)
+      seed_ = sample::next_chunk_seed(seed_), generator_ = sample::torch_generator(seed_);
     return initial_noise(job_, job_.plan.chunk_frames, [&](const Shape& shape) {
-      return numpy ? sample::numpy_noise(shape, seed_) : sample::torch_noise(shape, generator_);
+      return job_.reference.numpy_noise ? sample::numpy_noise(shape, seed_)
+                                        : sample::torch_noise(shape, generator_);
     });
   }
 

@@ -1,6 +1,7 @@
 #include "orrery/pipeline/transfer_model.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "orrery/base/error.h"
 #include "orrery/base/log.h"
@@ -24,12 +25,13 @@ constexpr const char* kNegativePrompt =
 TransferReference official() {
   auto reference = cosmos::kOfficial;
   reference.conditional_time = -1;  // given frames have the time of the others (§4.2)
-  return {
-      .cosmos = reference, .chained_seeds = true, .mirrored = true, .carries_bytes = true, .few_step = false};
+  return {.cosmos = reference, .chained_seeds = true, .mirrored = true, .carries_bytes = true};
 }
 
 TransferReference distilled() {
   auto reference = official();
+  reference.cosmos.integer_time = reference.cosmos.numpy_noise = false;
+  reference.cosmos.skip_guidance_up_to = std::numeric_limits<double>::infinity();  // it is built in
   // sin t / (cos t + sin t) at t = atan 1e-4.
   reference.cosmos.conditional_time = static_cast<float>(1e-4 / (1 + 1e-4));
   reference.few_step = true;
@@ -40,11 +42,7 @@ TransferReference diffusers() {
   auto reference = cosmos::kDiffusers;
   reference.conditional_time = 0.1f;
   reference.truncate_pixels = true;
-  return {.cosmos = reference,
-          .chained_seeds = false,
-          .mirrored = false,
-          .carries_bytes = false,
-          .few_step = false};
+  return {.cosmos = reference, .chained_seeds = false, .mirrored = false, .carries_bytes = false};
 }
 
 const TransferReference kOfficial = official(), kDiffusers = diffusers(), kDistilled = distilled();
@@ -204,7 +202,7 @@ TransferModel open_transfer_model(const config::Settings& settings, at::ScalarTy
   m.mark_files(
       {is_official ? "" : m.layout.transformer + "/config.json", m.layout.scheduler, m.layout.recommended});
   if (!is_official && !m.layout.scheduler.empty()) m.scheduler = read_scheduler_config(m.layout.scheduler);
-  m.distilled = variant_of(settings, m.layout) == config::Variant::kDistilled;
+  m.distilled = settings.variant.value_or(m.layout.variant) == config::Variant::kDistilled;
   m.limits.defaults =
       m.distilled ? distilled_defaults() : recommended(m.layout.recommended, defaults(is_official));
   return m;

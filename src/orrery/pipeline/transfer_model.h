@@ -11,10 +11,10 @@ namespace orrery::pipeline {
 /// cosmos-transfer2.5 §12), beside what cosmos::Reference says.
 struct TransferReference {
   cosmos::Reference cosmos;
-  bool chained_seeds;  // a numpy seed per chunk; else one torch generator for all chunks
-  bool mirrored;       // short chunks are filled with mirrored frames; else with the last one
-  bool carries_bytes;  // a chunk begins with the last frames as 8 bits; else as they were decoded
-  bool few_step;       // a distilled model's sampler, with a torch generator per chunk (§5.4)
+  bool chained_seeds;     // a seed per chunk; else one generator for all chunks
+  bool mirrored;          // short chunks are filled with mirrored frames; else with the last one
+  bool carries_bytes;     // a chunk begins with the last frames as 8 bits; else as they were decoded
+  bool few_step = false;  // a distilled model's sampler (§5.4)
 };
 
 /// The branch of a ControlNet whose kind nobody tells: it follows whatever control it is given.

@@ -102,17 +102,16 @@ class Films {
 };
 
 /// A distilled model has guidance and the negative prompt built in, and makes one chunk well (§5.4).
-void fit_distilled(Request& r) {
-  const int64_t steps = config::evaluations(r, /*karras=*/false);
+void check_distilled(const Request& r) {
   require(r.reference == config::Reference::kOfficial,
           "reference: a distilled model is sampled as the official one only; leave it out or say official");
   if (*r.guidance != 0)
     log::warn("guidance is built into a distilled model: ", *r.guidance, " has no effect");
-  if (steps != 4) log::warn("this model is distilled to 4 steps; ", steps, " are asked for");
-  if (chunks_of(r).chunks.size() > 1)
+  if (const auto steps = config::evaluations(r, /*karras=*/false); steps != 4)
+    log::warn("this model is distilled to 4 steps; ", steps, " are asked for");
+  if (const auto chunks = chunks_of(r).chunks.size(); chunks > 1)
     log::warn("a distilled model is meant for one chunk of ", sample::kChunkFrames,
-              " frames; this video takes ", chunks_of(r).chunks.size(), " of ", *r.chunk_size);
-  r.guidance = 0;
+              " frames; this video takes ", chunks, " of ", *r.chunk_size);
 }
 
 class Transfer final : public Pipeline {
@@ -149,7 +148,6 @@ class Transfer final : public Pipeline {
   Work work(const Request& request) const override {
     Request sized = request;
     fit_size(sized);
-    if (model_.distilled) sized.guidance = 0;
     Work w = cosmos_work(model_, model_.config.base, sized, *request.chunk_size,
                          model_.reference(request).cosmos.skip_guidance_up_to);
     w.blocks += std::ssize(config::controls_of(request)) * model_.config.control_blocks;
@@ -160,7 +158,7 @@ class Transfer final : public Pipeline {
   Given read_given(Request& request) const override {
     for (const auto& control : config::controls_of(request)) (void)model_.branch(control.name);
     fit_to_input(request);
-    if (model_.distilled) fit_distilled(request);
+    if (model_.distilled) check_distilled(request);
     check_style(model_, request);
     return {};
   }
