@@ -8,6 +8,7 @@
 #include "orrery/engine/engine.h"
 #include "orrery/media/read.h"
 #include "orrery/media/write.h"
+#include "orrery/sample/noise.h"
 #include "orrery/weights/safetensors.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/golden.h"
@@ -204,6 +205,19 @@ TEST_F(Transfer, ADistilledModelTakesFourStepsWithoutGuidanceOnAnyPlan) {
   r.reference = config::Reference::kDiffusers;
   expect_error(ErrorKind::kRequest, "a distilled model is sampled as the official one only",
                [&] { Engine::open(settings, plan_of())->check(r); });
+}
+
+TEST_F(Transfer, ADistilledModelBeginsWithTorchsNoiseOfTheChunksSeed) {
+  auto r = with_embeds(request());
+  r.num_frames = r.chunk_size = 9, r.steps.reset(), r.seed = 42;
+  const auto one = latents(r, distilled(), "");
+  // The first chunk's seed for 42 (spec cosmos-transfer2.5 §4.3).
+  const auto noise = sample::torch_noise(one.sizes().vec(), sample::torch_generator(670487));
+  r.init_latents = temp_ / "noise.safetensors";
+  weights::write_safetensors(*r.init_latents, {{"latents", noise}});
+  auto settings = multi({"edge"});
+  settings.variant = config::Variant::kDistilled;
+  EXPECT_TRUE(at::equal(latents(r, settings, ""), one));
 }
 
 TEST_F(Transfer, AControlOfWeightZeroIsNoControl) {
